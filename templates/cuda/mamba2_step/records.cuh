@@ -1,0 +1,382 @@
+// Mamba-2 step at T = 1: what all tiles of a block need from the window's records, computed once per block while the
+// checkpoint is on its way, and left in shared memory:
+//   - per head the decays and the records' factors s_j (records.cuh: load_heads, finish_heads)
+//   - per group the products B_j . C, and for a fold the records B_j as the matrix instructions read them
+//     (load_chunks, use_chunks)
+// It also appends dt (once per head) and B (once per group).
+//
+// Chunks: a record B_j is CHUNKS pieces of 16 bytes; RECORD_LANES lanes hold one record, a warp RECORDS_PER_WARP of
+// them, a block RECORDS_PER_PASS. The current token is record h.
+#ifndef RSSM_CUDA_MAMBA2_STEP_RECORDS_CUH
+#define RSSM_CUDA_MAMBA2_STEP_RECORDS_CUH
+
+#include "cuda/mamba2_step/row.cuh"
+#include "numerics/softplus.h"
+#include "prims/cuda_shared.cuh"
+#include "prims/cuda_shuffle.cuh"
+
+RSSM_FN constexpr int power_of_two_above(int n)
+{
+    int power = 1;
+    while (power < n) power *= 2;
+    return power;
+}
+
+RSSM_FN constexpr int least(int a, int b)
+{
+    return a < b ? a : b;
+}
+
+RSSM_FN constexpr int most(int a, int b)
+{
+    return a > b ? a : b;
+}
+
+RSSM_FN constexpr int quotient_up(int a, int b)
+{
+    return (a + b - 1) / b;
+}
+
+enum {
+    PIECE = 16 / (int)sizeof(T_state),          // checkpoint elements of one access
+    UNIT = 8 * PIECE,                           // columns of a unit: eight lanes side by side, 128 bytes
+    COLUMNS = CFG_UNITS * UNIT,                 // state_size, rounded up to whole units
+    BLOCK_RECORDS = 16,                         // records one matrix instruction folds
+    HELD_RECORDS = BLOCK_RECORDS * CFG_HELD_BLOCKS,
+    RECORD_BYTES = COLUMNS * (int)sizeof(T_act) + 16,   // of a staged record; the pad spreads records over the banks
+
+    CHUNK = 16 / (int)sizeof(T_act),            // elements of a chunk
+    CHUNKS = CFG_STATE_SIZE / CHUNK,
+    RECORD_LANES = least(GPU_WARP, power_of_two_above(CHUNKS)),
+    LANE_CHUNKS = quotient_up(CHUNKS, RECORD_LANES),
+    RECORDS_PER_WARP = GPU_WARP / RECORD_LANES,
+    RECORDS_PER_PASS = CFG_WARPS * RECORDS_PER_WARP,
+    PASSES = most(1, least(quotient_up(HELD_RECORDS, RECORDS_PER_PASS), 8 / LANE_CHUNKS)),   // in registers at once
+
+    HEAD_PASSES = quotient_up(CFG_HEADS, CFG_WARPS),
+    SCAN_RECORDS = quotient_up(CFG_RING_LENGTH, GPU_WARP),   // records of one lane in the scan over a head's dt
+    SCAN_LANES = power_of_two_above(quotient_up(CFG_RING_LENGTH, SCAN_RECORDS)),
+};
+
+// What a head multiplies with: S' = checkpoint * S + fold;  y = output * (S or S')C + sum of the records' terms.
+struct alignas(16) HeadFactors {
+    float checkpoint;
+    float output;
+    float current;   // the current token's term in y is (current * (B . C) + skip) x
+    float skip;
+};
+
+struct alignas(16) Shared {
+    Row         row;                              // the block's row, so that no register holds it while tiles stream
+    HeadFactors head[CFG_HEADS];
+    float       s[CFG_HEADS][CFG_RECORD_SLOTS];   // s_j; written for the records of this step only
+    float       bc[CFG_RECORD_SLOTS];             // B_j . C; likewise
+    alignas(16) T_act c[COLUMNS];
+    alignas(16) unsigned char b[HELD_RECORDS][RECORD_BYTES];   // 16-bit: see stage_chunk; float: columns in order
+};
+
+// The heads of a block and its group; `owns_*`: this block is the one that appends for its heads, its group.
+struct Place {
+    rssm_i32 row;
+    rssm_i32 head;    // first head
+    rssm_i32 p;       // first row of the checkpoint within that head
+    rssm_i32 group;
+    bool     owns_heads;
+    bool     owns_group;
+};
+
+GPU_FN Place locate()
+{
+    const rssm_i32 x = gpu_block_x();
+    Place          place;
+    place.row = gpu_block_y();
+    place.head = CFG_SPLIT > 1 ? x / CFG_SPLIT : x * CFG_HEADS;
+    place.p = CFG_SPLIT > 1 ? x % CFG_SPLIT * (CFG_HEAD_DIM / CFG_SPLIT) : 0;
+    place.group = place.head / CFG_GROUP_SIZE;
+    place.owns_heads = place.p == 0;
+    place.owns_group = place.owns_heads && place.head % CFG_GROUP_SIZE == 0;
+    return place;
+}
+
+// ------------------------------------------------------------------------------------------------------------ heads
+
+// Raw bits of what a warp needs to know about one head.
+struct HeadInputs {
+    rssm_u32 A, D, bias;
+    rssm_u32 dt;
+    rssm_u32 times[SCAN_RECORDS];   // processed dt of records lane * SCAN_RECORDS + i
+};
+
+// The part that does not depend on the row.
+GPU_FN void load_parameters(const rssm_mamba2_step_kernel_args &args, const Place &place, HeadInputs inputs[HEAD_PASSES])
+{
+#pragma unroll
+    for (int pass = 0; pass < HEAD_PASSES; pass++) {
+        const rssm_i32 local = gpu_warp() + pass * CFG_WARPS;
+        if (local >= CFG_HEADS) break;
+        const rssm_i32 head = place.head + local;
+        inputs[pass].A = gpu_load4(args.A + head);
+        inputs[pass].D = args.D ? load_coded(args.D, head, args.parameter_type) : 0;
+        inputs[pass].bias = args.dt_bias ? load_coded(args.dt_bias, head, args.parameter_type) : 0;
+    }
+}
+
+GPU_FN void load_times(const rssm_mamba2_step_kernel_args &args, const Place &place, const Row &row,
+                       HeadInputs inputs[HEAD_PASSES])
+{
+#pragma unroll
+    for (int pass = 0; pass < HEAD_PASSES; pass++) {
+        const rssm_i32 local = gpu_warp() + pass * CFG_WARPS;
+        if (local >= CFG_HEADS) break;
+        const rssm_i32 head = place.head + local;
+        inputs[pass].dt = 0;
+        if (row.has_token) {
+            const rssm_i64 at = row.token * args.dt.token_stride + head * args.dt.head_stride;
+            inputs[pass].dt = load_coded(args.dt.data, at, args.dt_type);
+        }
+#pragma unroll
+        for (int i = 0; i < SCAN_RECORDS; i++) {
+            const rssm_i32 record = gpu_lane() * SCAN_RECORDS + i;
+            inputs[pass].times[i] = 0;
+            if (record < row.h) {
+                inputs[pass].times[i] =
+                    gpu_load4(record_at<float>(args.dt_ring, row.slot, head, ring_index(row, record)));
+            }
+        }
+    }
+}
+
+// Sum over the lanes above this one, and over all, of `own`.
+GPU_FN float sum_of_later_lanes(float own, float &total)
+{
+    float inclusive = own;
+#pragma unroll
+    for (int distance = 1; distance < SCAN_LANES; distance *= 2) {
+        const float later = gpu_shuffle_down(inclusive, distance);
+        if (gpu_lane() + distance < GPU_WARP) inclusive += later;
+    }
+    total = gpu_shuffle_from(inclusive, 0);
+    const float later = gpu_shuffle_down(inclusive, 1);
+    return gpu_lane() + 1 < GPU_WARP ? later : 0.0f;
+}
+
+// One head: s_j = d_j exp(A (d of all later records, and of the current token unless it stays out of the fold)).
+// Sums run from the newest record back: no difference of large sums is taken.
+GPU_FN void finish_head(const rssm_mamba2_step_kernel_args &args, const Place &place, const Row &row, Shared &shared,
+                        rssm_i32 local, const HeadInputs &inputs)
+{
+    const float A = rssm_bits_float(inputs.A);
+    const float raw = decode_coded(inputs.dt, args.dt_type) + decode_coded(inputs.bias, args.parameter_type);
+    const float d = !row.has_token ? 0.0f : args.dt_softplus ? rssm_softplus(raw) : raw;
+    const float lead = row.folded > 0 && !row.folds_token ? 0.0f : d;
+    float       own = 0.0f, total;
+
+#pragma unroll
+    for (int i = 0; i < SCAN_RECORDS; i++) own += rssm_bits_float(inputs.times[i]);
+    float later = sum_of_later_lanes(own, total);
+#pragma unroll
+    for (int i = SCAN_RECORDS - 1; i >= 0; i--) {
+        const rssm_i32 record = gpu_lane() * SCAN_RECORDS + i;
+        const float    time = rssm_bits_float(inputs.times[i]);
+        if (record < row.h) shared.s[local][record] = time * rssm_exp(A * (later + lead));
+        later += time;
+    }
+    const float decay = rssm_exp(A * (total + lead));
+    if (gpu_lane() != 0) return;
+
+    HeadFactors factors;
+    factors.checkpoint = decay;
+    factors.output = row.folded == 0 ? decay : row.folds_token ? 1.0f : rssm_exp(A * d);
+    factors.current = row.folds_token ? 0.0f : d;
+    factors.skip = decode_coded(inputs.D, args.parameter_type);
+    shared.head[local] = factors;
+    shared.s[local][row.h] = d;
+    if (appends(row) && place.owns_heads) {
+        void *record = record_at<float>(args.dt_ring, row.slot, place.head + local, ring_index(row, row.h));
+        gpu_store4(record, rssm_float_bits(d));
+    }
+}
+
+GPU_FN void finish_heads(const rssm_mamba2_step_kernel_args &args, const Place &place, const Row &row, Shared &shared,
+                         const HeadInputs inputs[HEAD_PASSES])
+{
+#pragma unroll
+    for (int pass = 0; pass < HEAD_PASSES; pass++) {
+        const rssm_i32 local = gpu_warp() + pass * CFG_WARPS;
+        if (local < CFG_HEADS) finish_head(args, place, row, shared, local, inputs[pass]);
+    }
+}
+
+// ----------------------------------------------------------------------------------------------------------- chunks
+
+// This lane's chunks of the records of COUNT passes.
+template <int COUNT> struct Chunks {
+    gpu_vec4 b[COUNT][LANE_CHUNKS];
+};
+
+GPU_FN gpu_vec4 zero_vec4()
+{
+    gpu_vec4 v;
+    v.w[0] = v.w[1] = v.w[2] = v.w[3] = 0;
+    return v;
+}
+
+GPU_FN rssm_i32 chunk_record(rssm_i32 pass)
+{
+    return pass * RECORDS_PER_PASS + gpu_warp() * RECORDS_PER_WARP + gpu_lane() / RECORD_LANES;
+}
+
+GPU_FN rssm_i32 lane_chunk(rssm_i32 i)
+{
+    return i * RECORD_LANES + gpu_lane() % RECORD_LANES;
+}
+
+// 16 bytes of an activation, which is aligned to 8 only.
+GPU_FN gpu_vec4 load_token_chunk(const char *from)
+{
+    const gpu_vec2 lower = gpu_load8(from), upper = gpu_load8(from + 8);
+    gpu_vec4       v;
+    v.w[0] = lower.w[0];
+    v.w[1] = lower.w[1];
+    v.w[2] = upper.w[0];
+    v.w[3] = upper.w[1];
+    return v;
+}
+
+// This lane's chunks of the current C; zeros without a token.
+GPU_FN void load_c(const rssm_mamba2_step_kernel_args &args, const Place &place, const Row &row,
+                   gpu_vec4 c[LANE_CHUNKS])
+{
+#pragma unroll
+    for (int i = 0; i < LANE_CHUNKS; i++) {
+        c[i] = zero_vec4();
+        if (row.has_token && lane_chunk(i) < CHUNKS) {
+            c[i] = load_token_chunk(token_at<T_act>(args.C, row.token, place.group) + lane_chunk(i) * 16);
+        }
+    }
+}
+
+// Passes `first` and following; zeros where there is no record.
+template <int COUNT>
+GPU_FN void load_chunks(const rssm_mamba2_step_kernel_args &args, const Place &place, const Row &row, rssm_i32 first,
+                        Chunks<COUNT> &chunks)
+{
+#pragma unroll
+    for (int pass = 0; pass < COUNT; pass++) {
+        const rssm_i32 record = chunk_record(first + pass);
+#pragma unroll
+        for (int i = 0; i < LANE_CHUNKS; i++) {
+            const rssm_i32 offset = lane_chunk(i) * 16;
+            chunks.b[pass][i] = zero_vec4();
+            if (record > row.h || lane_chunk(i) >= CHUNKS) continue;
+            if (record < row.h) {
+                const rssm_i32 index = ring_index(row, record);
+                chunks.b[pass][i] = gpu_load16(record_at<T_act>(args.B_ring, row.slot, place.group, index) + offset);
+            } else if (row.has_token) {
+                chunks.b[pass][i] = load_token_chunk(token_at<T_act>(args.B, row.token, place.group) + offset);
+            }
+        }
+    }
+}
+
+// Sum over the lanes of a record.
+GPU_FN float dot(const gpu_vec4 b[LANE_CHUNKS], const gpu_vec4 c[LANE_CHUNKS])
+{
+    float sum = 0.0f;
+#pragma unroll
+    for (int i = 0; i < LANE_CHUNKS; i++) {
+        float left[CHUNK], right[CHUNK];
+        gpu_unpack<T_act, 4>(b[i].w, left);
+        gpu_unpack<T_act, 4>(c[i].w, right);
+#pragma unroll
+        for (int k = 0; k < CHUNK; k++) sum = gpu_fma(left[k], right[k], sum);
+    }
+#pragma unroll
+    for (int mask = RECORD_LANES / 2; mask > 0; mask /= 2) sum += gpu_shuffle_xor(sum, mask);
+    return sum;
+}
+
+// Stores a chunk for the fold. In a staged record of 16-bit elements, column n = UNIT u + PIECE g + e is at position
+// UNIT u + 8 e + g: eight neighbours belong to the eight lane groups of a matrix row block. Words are pairs (g, g + 1);
+// with PIECE = 8 a pair is in two chunks, so neighbouring lanes first exchange halves. All lanes of the warp call.
+GPU_FN void stage_chunk(Shared &shared, rssm_i32 record, rssm_i32 chunk, const gpu_vec4 &v, bool store)
+{
+    if constexpr (sizeof(T_act) == 4) {
+        if (store) *(gpu_vec4 *)&shared.b[record][chunk * 16] = v;
+    } else {
+        const bool     odd = chunk & 1;
+        const rssm_u32 given0 = odd ? v.w[0] : v.w[2], given1 = odd ? v.w[1] : v.w[3];
+        rssm_u32       a0 = v.w[0], a1 = v.w[1], b0 = v.w[2], b1 = v.w[3];   // of lane group g, of g + 1
+        rssm_i32       word = chunk / 4 * (UNIT / 2) + chunk % 4;
+        if constexpr (PIECE == 8) {
+            const rssm_u32 taken0 = gpu_shuffle_xor(given0, 1), taken1 = gpu_shuffle_xor(given1, 1);
+            a0 = odd ? taken0 : v.w[0];
+            a1 = odd ? taken1 : v.w[1];
+            b0 = odd ? v.w[2] : taken0;
+            b1 = odd ? v.w[3] : taken1;
+            word = chunk / 8 * (UNIT / 2) + (odd ? 16 : 0) + chunk % 8 / 2;
+        }
+        if (!store) return;
+        rssm_u32 *to = (rssm_u32 *)shared.b[record] + word;
+        to[0] = gpu_lower_halves(a0, b0);
+        to[4] = gpu_upper_halves(a0, b0);
+        to[8] = gpu_lower_halves(a1, b1);
+        to[12] = gpu_upper_halves(a1, b1);
+    }
+}
+
+// Products with C into shared.bc; for a fold the records into shared.b, zeros behind the last; B to its ring.
+template <int COUNT>
+GPU_FN void use_chunks(const rssm_mamba2_step_kernel_args &args, const Place &place, const Row &row, Shared &shared,
+                       rssm_i32 first, const Chunks<COUNT> &chunks, const gpu_vec4 c[LANE_CHUNKS])
+{
+    const rssm_i32 staged = (row.folded + BLOCK_RECORDS - 1) / BLOCK_RECORDS * BLOCK_RECORDS;
+#pragma unroll
+    for (int pass = 0; pass < COUNT; pass++) {
+        const rssm_i32 record = chunk_record(first + pass);
+        const rssm_i32 warp_record = record - gpu_lane() / RECORD_LANES;   // the same in all lanes
+        if (warp_record <= row.h) {
+            const float product = dot(chunks.b[pass], c);
+            if (record <= row.h && gpu_lane() % RECORD_LANES == 0) shared.bc[record] = product;
+        }
+        if (warp_record < staged && warp_record < HELD_RECORDS) {
+#pragma unroll
+            for (int i = 0; i < LANE_CHUNKS; i++) {
+                const gpu_vec4 v = record < row.folded ? chunks.b[pass][i] : zero_vec4();
+                stage_chunk(shared, record, lane_chunk(i), v, record < HELD_RECORDS && lane_chunk(i) < CHUNKS);
+            }
+        }
+        if (record == row.h && appends(row) && place.owns_group) {
+            char *to = record_at<T_act>(args.B_ring, row.slot, place.group, ring_index(row, record));
+#pragma unroll
+            for (int i = 0; i < LANE_CHUNKS; i++) {
+                if (lane_chunk(i) < CHUNKS) gpu_store16(to + lane_chunk(i) * 16, chunks.b[pass][i]);
+            }
+        }
+    }
+}
+
+// The records behind the held passes, one pass at a time: nothing of them is in flight yet.
+GPU_FN void finish_chunks(const rssm_mamba2_step_kernel_args &args, const Place &place, const Row &row, Shared &shared,
+                          const gpu_vec4 c[LANE_CHUNKS])
+{
+    const rssm_i32 last = row.folded > 0 ? row.h / BLOCK_RECORDS * BLOCK_RECORDS + BLOCK_RECORDS - 1 : row.h;
+#pragma unroll 1
+    for (rssm_i32 pass = PASSES; pass * RECORDS_PER_PASS <= last; pass++) {
+        Chunks<1> chunks;
+        load_chunks(args, place, row, pass, chunks);
+        use_chunks(args, place, row, shared, pass, chunks, c);
+    }
+}
+
+// The block's copy of C, in order.
+GPU_FN void share_c(Shared &shared, const gpu_vec4 c[LANE_CHUNKS])
+{
+    if (gpu_thread() >= RECORD_LANES) return;
+#pragma unroll
+    for (int i = 0; i < LANE_CHUNKS; i++) {
+        if (lane_chunk(i) < CHUNKS) *(gpu_vec4 *)&shared.c[lane_chunk(i) * CHUNK] = c[i];
+    }
+}
+
+#endif

@@ -1,0 +1,83 @@
+// Mamba-2 step at T = 1: what a block works on. Its row's descriptor as flags, and the addresses of the row's tensors.
+// Shared by the CUDA step templates; include rssm_config.h first.
+#ifndef RSSM_CUDA_MAMBA2_STEP_ROW_CUH
+#define RSSM_CUDA_MAMBA2_STEP_ROW_CUH
+
+#include "abi/mamba2_step.h"
+#include "prims/cuda_convert.cuh"
+#include "prims/cuda_memory.cuh"
+
+// A row's part in this step; the same in all threads of a block.
+struct Row {
+    rssm_i32 slot;
+    rssm_i32 token;
+    rssm_i32 start;         // ring index of the oldest record
+    rssm_i32 h;             // records in the ring
+    rssm_i32 folded;        // records that go into the checkpoint, from the oldest; 0: it is only read
+    bool     has_token;     // t = 1
+    bool     folds_token;   // they include the current token; otherwise a token becomes record h of the ring
+};
+
+// What a block is asked to do with its row.
+enum Work { WORK_NONE, WORK_ZEROS, WORK_STEP };
+
+// Reads descriptor `index`. A fold of nothing is no fold. A row without a token (t = 0, or a null row) gets zeros as
+// output, unless it owns no place there: token < 0.
+GPU_FN Work read_row(const rssm_descriptor *descriptors, rssm_i32 index, Row &row)
+{
+    const rssm_descriptor *d = descriptors + index;
+    const gpu_vec2 place = gpu_load8(&d->slot);   // slot, token
+    const gpu_vec2 window = gpu_load8(&d->start); // start, h, t, mode
+    const rssm_i32 mode = (rssm_i32)(window.w[1] >> 16);
+
+    row.slot = (rssm_i32)place.w[0];
+    row.token = (rssm_i32)place.w[1];
+    row.start = (rssm_i32)(window.w[0] & 0xffffu);
+    row.h = (rssm_i32)(window.w[0] >> 16);
+    row.has_token = (window.w[1] & 0xffffu) != 0;
+    row.folds_token = mode == RSSM_MODE_FOLD_ALL && row.has_token;
+    row.folded = mode == RSSM_MODE_FOLD_ALL || mode == RSSM_MODE_FOLD_HISTORY ? row.h + row.folds_token : 0;
+    if (row.slot >= 0 && mode != RSSM_MODE_NONE && (row.folded > 0 || row.has_token)) return WORK_STEP;
+    return row.token >= 0 ? WORK_ZEROS : WORK_NONE;
+}
+
+// Does the current token become record h of the ring?
+GPU_FN bool appends(const Row &row)
+{
+    return row.has_token && !row.folds_token;
+}
+
+GPU_FN rssm_i32 ring_index(const Row &row, rssm_i32 record)
+{
+    return rssm_ring_index(row.start, record, CFG_RING_LENGTH);
+}
+
+// Element [token][head or group][0] of an activation, in bytes.
+template <class T> GPU_FN char *token_at(const rssm_token_view &view, rssm_i32 token, rssm_i32 head)
+{
+    return (char *)view.data + (token * view.token_stride + head * view.head_stride) * (rssm_i64)sizeof(T);
+}
+
+// Record [slot][head or group][index][0] of a ring, in bytes.
+template <class T> GPU_FN char *record_at(const rssm_ring_view &view, rssm_i32 slot, rssm_i32 head, rssm_i32 index)
+{
+    return (char *)view.data +
+           (slot * view.slot_stride + head * view.head_stride + index * view.record_stride) * (rssm_i64)sizeof(T);
+}
+
+// The bits of element `index` of a tensor whose format is a run-time code, and their value: apart, so that nothing
+// waits for a load before all loads are issued.
+GPU_FN rssm_u32 load_coded(const void *data, rssm_i64 index, rssm_i32 type)
+{
+    if (type == RSSM_TYPE_F32) return gpu_load4((const float *)data + index);
+    return gpu_load2((const unsigned short *)data + index);
+}
+
+GPU_FN float decode_coded(rssm_u32 bits, rssm_i32 type)
+{
+    if (type == RSSM_TYPE_F32) return rssm_bits_float(bits);
+    if (type == RSSM_TYPE_BF16) return rssm_bits_float(bits << 16);
+    return gpu_unpack_f16(bits);
+}
+
+#endif

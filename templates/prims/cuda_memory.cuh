@@ -1,0 +1,137 @@
+// Global memory: loads and stores of 2 to 16 bytes with cache hints, and atomics. One function per instruction form.
+//
+// All loads are coherent forms (not ld.global.nc), because a step may write what it has read; they are volatile so
+// that the order of issue is the order of the source.
+#ifndef RSSM_PRIMS_CUDA_MEMORY_CUH
+#define RSSM_PRIMS_CUDA_MEMORY_CUH
+
+#include "prims/cuda_threads.cuh"
+
+// How a streamed access treats the caches.
+enum {
+    GPU_HINT_NONE = 0,
+    GPU_HINT_NO_ALLOCATE = 1, // leaves L1 alone
+    GPU_HINT_EVICT_FIRST = 2, // leaves L1 alone and is the first to leave L2
+};
+
+typedef struct alignas(16) gpu_vec4 {
+    rssm_u32 w[4];
+} gpu_vec4;
+
+typedef struct alignas(8) gpu_vec2 {
+    rssm_u32 w[2];
+} gpu_vec2;
+
+GPU_FN rssm_u32 gpu_load2(const void *from)
+{
+    unsigned short half;
+    asm volatile("ld.global.u16 %0, [%1];" : "=h"(half) : "l"(from));
+    return half;
+}
+
+GPU_FN rssm_u32 gpu_load4(const void *from)
+{
+    rssm_u32 word;
+    asm volatile("ld.global.u32 %0, [%1];" : "=r"(word) : "l"(from));
+    return word;
+}
+
+GPU_FN gpu_vec2 gpu_load8(const void *from)
+{
+    gpu_vec2 v;
+    asm volatile("ld.global.v2.u32 {%0, %1}, [%2];" : "=r"(v.w[0]), "=r"(v.w[1]) : "l"(from));
+    return v;
+}
+
+GPU_FN gpu_vec4 gpu_load16(const void *from)
+{
+    gpu_vec4 v;
+    asm volatile("ld.global.v4.u32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(v.w[0]), "=r"(v.w[1]), "=r"(v.w[2]), "=r"(v.w[3])
+                 : "l"(from));
+    return v;
+}
+
+GPU_FN gpu_vec4 gpu_load16_no_allocate(const void *from)
+{
+    gpu_vec4 v;
+    asm volatile("ld.global.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(v.w[0]), "=r"(v.w[1]), "=r"(v.w[2]), "=r"(v.w[3])
+                 : "l"(from));
+    return v;
+}
+
+// A policy word for the evict-first forms: data that will not be used again soon.
+GPU_FN rssm_u64 gpu_policy_evict_first()
+{
+    rssm_u64 policy;
+    asm volatile("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
+    return policy;
+}
+
+GPU_FN gpu_vec4 gpu_load16_evict_first(const void *from, rssm_u64 policy)
+{
+    gpu_vec4 v;
+    asm volatile("ld.global.L1::no_allocate.L2::cache_hint.v4.u32 {%0, %1, %2, %3}, [%4], %5;"
+                 : "=r"(v.w[0]), "=r"(v.w[1]), "=r"(v.w[2]), "=r"(v.w[3])
+                 : "l"(from), "l"(policy));
+    return v;
+}
+
+GPU_FN void gpu_store2(void *to, rssm_u32 half)
+{
+    asm volatile("st.global.u16 [%0], %1;" ::"l"(to), "h"((unsigned short)half) : "memory");
+}
+
+GPU_FN void gpu_store4(void *to, rssm_u32 word)
+{
+    asm volatile("st.global.u32 [%0], %1;" ::"l"(to), "r"(word) : "memory");
+}
+
+GPU_FN void gpu_store8(void *to, gpu_vec2 v)
+{
+    asm volatile("st.global.v2.u32 [%0], {%1, %2};" ::"l"(to), "r"(v.w[0]), "r"(v.w[1]) : "memory");
+}
+
+GPU_FN void gpu_store16(void *to, gpu_vec4 v)
+{
+    asm volatile("st.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(to), "r"(v.w[0]), "r"(v.w[1]), "r"(v.w[2]),
+                 "r"(v.w[3])
+                 : "memory");
+}
+
+GPU_FN void gpu_store16_no_allocate(void *to, gpu_vec4 v)
+{
+    asm volatile("st.global.L1::no_allocate.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(to), "r"(v.w[0]), "r"(v.w[1]),
+                 "r"(v.w[2]), "r"(v.w[3])
+                 : "memory");
+}
+
+GPU_FN void gpu_store16_evict_first(void *to, gpu_vec4 v, rssm_u64 policy)
+{
+    asm volatile("st.global.L1::no_allocate.L2::cache_hint.v4.u32 [%0], {%1, %2, %3, %4}, %5;" ::"l"(to), "r"(v.w[0]),
+                 "r"(v.w[1]), "r"(v.w[2]), "r"(v.w[3]), "l"(policy)
+                 : "memory");
+}
+
+// The streamed access of a checkpoint under a compile-time hint; `policy` is used by GPU_HINT_EVICT_FIRST only.
+template <int HINT> GPU_FN gpu_vec4 gpu_load16_hinted(const void *from, rssm_u64 policy)
+{
+    if constexpr (HINT == GPU_HINT_NONE) return gpu_load16(from);
+    else if constexpr (HINT == GPU_HINT_NO_ALLOCATE) return gpu_load16_no_allocate(from);
+    else return gpu_load16_evict_first(from, policy);
+}
+
+template <int HINT> GPU_FN void gpu_store16_hinted(void *to, gpu_vec4 v, rssm_u64 policy)
+{
+    if constexpr (HINT == GPU_HINT_NONE) gpu_store16(to, v);
+    else if constexpr (HINT == GPU_HINT_NO_ALLOCATE) gpu_store16_no_allocate(to, v);
+    else gpu_store16_evict_first(to, v, policy);
+}
+
+GPU_FN void gpu_atomic_or(rssm_u32 *word, rssm_u32 bits)
+{
+    asm volatile("red.global.or.b32 [%0], %1;" ::"l"(word), "r"(bits) : "memory");
+}
+
+#endif
