@@ -1,5 +1,5 @@
 // Paths, owners and permissions, as location.h says.
-#define _GNU_SOURCE   // eaccess; strerror_r that returns text
+#define _GNU_SOURCE // eaccess
 #include "db/location.h"
 
 #include <errno.h>
@@ -13,33 +13,7 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
-
-rssm_status rssm_location_fail(const char *path, int os_error, const char *doing, rssm_diag *diag)
-{
-    char words[128] = "input or output error";
-    switch (os_error) {
-    case ENOMEM:
-        return RSSM_FAIL(diag, RSSM_E_NO_MEMORY, "'%s': %s ran out of memory", path, doing);
-    case ENOSPC:
-    case EDQUOT:
-        return RSSM_FAIL(diag, RSSM_E_IO, "'%s': %s failed because the disk is full or the quota is used up; make room",
-                         path, doing);
-    case EROFS:
-        return RSSM_FAIL(diag, RSSM_E_READ_ONLY,
-                         "'%s': %s failed because the file system is read-only; choose another path", path, doing);
-    case EACCES:
-    case EPERM:
-        return RSSM_FAIL(diag, RSSM_E_PERMISSION,
-                         "'%s': %s is not permitted to this user; change the permissions or choose another path", path,
-                         doing);
-    case ENOENT:
-    case ENOTDIR:
-        return RSSM_FAIL(diag, RSSM_E_NOT_FOUND, "'%s' does not exist; tune first or choose another path", path);
-    default:
-        return RSSM_FAIL(diag, RSSM_E_IO, "'%s': %s failed: %s", path, doing,
-                         os_error != 0 ? strerror_r(os_error, words, sizeof(words)) : words);
-    }
-}
+#include "db/failure.h"
 
 rssm_status rssm_location_uri(const char *path, const char *query, rssm_str *out, rssm_diag *diag)
 {
@@ -108,7 +82,7 @@ static rssm_status check_file(const char *path, bool for_writing, rssm_diag *dia
 {
     struct stat info;
     if (lstat(path, &info) != 0) {
-        return errno == ENOENT ? RSSM_OK : rssm_location_fail(path, errno, "looking at it", diag);
+        return errno == ENOENT ? RSSM_OK : rssm_failure_errno(errno, path, "looking for it", diag);
     }
     if (S_ISLNK(info.st_mode)) {
         return RSSM_FAIL(diag, RSSM_E_PERMISSION,
@@ -126,7 +100,7 @@ static rssm_status check_file(const char *path, bool for_writing, rssm_diag *dia
     bool is_mine = info.st_uid == geteuid();
     if (is_mine && for_writing && (info.st_mode & 022) != 0) {
         return chmod(path, info.st_mode & 0755) == 0 ? RSSM_OK
-                                                     : rssm_location_fail(path, errno, "changing its mode", diag);
+                                                     : rssm_failure_errno(errno, path, "changing its mode", diag);
     }
     // A group may be the user's own, so only root's files must be closed to it.
     if ((info.st_mode & (is_mine ? 002 : 022)) != 0) {
@@ -143,7 +117,7 @@ static rssm_status check_folder(const char *folder, rssm_diag *diag)
 {
     struct stat info;
     if (stat(folder, &info) != 0) {
-        return rssm_location_fail(folder, errno, "looking at it", diag);
+        return rssm_failure_errno(errno, folder, "looking for it", diag);
     }
     if (info.st_uid != geteuid() && info.st_uid != 0) {
         return RSSM_FAIL(diag, RSSM_E_PERMISSION,
@@ -167,7 +141,7 @@ static rssm_status make_folder(const char *folder, rssm_diag *diag)
     }
     rssm_status st = rssm_folder_make(folder, diag);
     if (st == RSSM_OK && chmod(folder, 0700) != 0) {
-        st = rssm_location_fail(folder, errno, "changing its mode", diag);
+        st = rssm_failure_errno(errno, folder, "changing its mode", diag);
     }
     return st;
 }
@@ -176,19 +150,19 @@ static rssm_status make_file(const char *path, const char *folder, rssm_diag *di
 {
     struct statvfs info;
     if (statvfs(folder, &info) != 0) {
-        return rssm_location_fail(folder, errno, "looking at it", diag);
+        return rssm_failure_errno(errno, folder, "looking for it", diag);
     }
     if ((info.f_flag & ST_RDONLY) != 0) {
-        return rssm_location_fail(path, EROFS, "opening it for writing", diag);
+        return rssm_failure_errno(EROFS, path, "opening it for writing", diag);
     }
     if (eaccess(folder, W_OK | X_OK) != 0) { // journals are made there
-        return rssm_location_fail(folder, errno, "writing into it", diag);
+        return rssm_failure_errno(errno, folder, "writing into it", diag);
     }
     int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd < 0) {
-        return errno == EEXIST ? RSSM_OK : rssm_location_fail(path, errno, "making it", diag);
+        return errno == EEXIST ? RSSM_OK : rssm_failure_errno(errno, path, "making it", diag);
     }
-    rssm_status st = fchmod(fd, 0600) == 0 ? RSSM_OK : rssm_location_fail(path, errno, "changing its mode", diag);
+    rssm_status st = fchmod(fd, 0600) == 0 ? RSSM_OK : rssm_failure_errno(errno, path, "changing its mode", diag);
     close(fd);
     return st;
 }
@@ -242,7 +216,7 @@ rssm_status rssm_location_prepare(const char *path, bool for_writing, char **out
     }
     real = realpath(rssm_str_c(&folder), NULL);
     if (real == NULL) {
-        st = rssm_location_fail(path, errno, "resolving its folder", diag);
+        st = rssm_failure_errno(errno, path, "resolving its folder", diag);
         goto done;
     }
     rssm_str_printf(&resolved, "%s/%s", strcmp(real, "/") == 0 ? "" : real, name);
@@ -250,7 +224,7 @@ rssm_status rssm_location_prepare(const char *path, bool for_writing, char **out
     if (for_writing) {
         RSSM_TRY(make_file(rssm_str_c(&resolved), real, diag));
     } else if (rssm_location_size(rssm_str_c(&resolved), "") < 0) {
-        st = rssm_location_fail(rssm_str_c(&resolved), errno, "looking at it", diag);
+        st = rssm_failure_errno(errno, rssm_str_c(&resolved), "looking for it", diag);
         goto done;
     }
     RSSM_TRY(check_all(rssm_str_c(&resolved), real, for_writing, diag));

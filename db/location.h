@@ -24,7 +24,4 @@ bool rssm_location_is_local(const char *path);
 // "file:" and the path with everything but unreserved characters and slashes escaped, then the query.
 rssm_status rssm_location_uri(const char *path, const char *query, rssm_str *out, rssm_diag *diag);
 
-// The status and sentence of an errno for `doing` something with `path`.
-rssm_status rssm_location_fail(const char *path, int os_error, const char *doing, rssm_diag *diag);
-
 #endif

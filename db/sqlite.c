@@ -1,15 +1,14 @@
 // The wrapper of sqlite.h. The only file that includes SQLite.
 #include "db/sqlite.h"
 
-#include <errno.h>
 #include <sqlite3.h>
 #include <stdatomic.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/str.h"
 #include "db/binaries.h"
+#include "db/failure.h"
 #include "db/location.h"
 
 enum {
@@ -40,7 +39,7 @@ struct rssm_sql {
 static const struct {
     const char *name, *text;
 } TEXTS[RSSM_SQL_COUNT] = {
-#define ENTRY(name, text) {#name, text},
+#define ENTRY(name, text) {"statement " #name, text},
     RSSM_SQL_LIST(ENTRY)
 #undef ENTRY
 };
@@ -68,66 +67,45 @@ static bool must_fail(void)
 
 // ----------------------------------------------------------------------------------------------------------- statuses
 
-static rssm_status fail_readonly(const char *path, int extended, const char *doing, rssm_diag *diag)
-{
-    switch (extended) {
-    case SQLITE_READONLY_ROLLBACK:
-    case SQLITE_READONLY_RECOVERY:
-    case SQLITE_READONLY_CANTLOCK:
-        return RSSM_FAIL(diag, RSSM_E_READ_ONLY,
-                         "'%s' was left by a writer that died in the middle of a change, which a read-only open cannot "
-                         "undo; open it once with replayssm-tune where it can be written",
-                         path);
-    case SQLITE_READONLY_DIRECTORY:
-        return RSSM_FAIL(diag, RSSM_E_PERMISSION, "'%s': %s failed because its folder may not be written by this user",
-                         path, doing);
-    default:
-        return RSSM_FAIL(diag, RSSM_E_READ_ONLY, "'%s': %s failed because the database is open for reading only", path,
-                         doing);
-    }
-}
+// The one place where result codes become causes. Anything else is damage: SQLITE_CORRUPT, and SQLITE_ERROR where a
+// schema does not even parse.
+static const struct {
+    int          code; // primary, or extended where that says more; the first match counts
+    rssm_failure cause;
+} CAUSES[] = {
+    {SQLITE_READONLY_ROLLBACK, RSSM_FAILURE_DIED},
+    {SQLITE_READONLY_RECOVERY, RSSM_FAILURE_DIED},
+    {SQLITE_READONLY_CANTLOCK, RSSM_FAILURE_DIED},
+    {SQLITE_READONLY_DIRECTORY, RSSM_FAILURE_PERMISSION},
+    {SQLITE_READONLY, RSSM_FAILURE_READ_ONLY},
+    {SQLITE_NOMEM, RSSM_FAILURE_MEMORY},
+    {SQLITE_BUSY, RSSM_FAILURE_BUSY},
+    {SQLITE_LOCKED, RSSM_FAILURE_BUSY},
+    {SQLITE_FULL, RSSM_FAILURE_FULL},
+    {SQLITE_PERM, RSSM_FAILURE_PERMISSION},
+    {SQLITE_NOTADB, RSSM_FAILURE_NO_DATABASE},
+    {SQLITE_INTERRUPT, RSSM_FAILURE_ENDLESS},
+    {SQLITE_CONSTRAINT, RSSM_FAILURE_REFUSED},
+    {SQLITE_TOOBIG, RSSM_FAILURE_REFUSED},
+};
 
-// The one place where result codes become statuses.
 static rssm_status fail_sql(const rssm_sql *sql, int rc, const char *doing, rssm_diag *diag)
 {
-    int extended = sqlite3_extended_errcode(sql->db);
-    int os_error = sqlite3_system_errno(sql->db);
-    if ((extended & 0xff) != (rc & 0xff)) {
-        extended = rc;
-        os_error = 0;
+    bool         is_last = (sqlite3_extended_errcode(sql->db) & 0xff) == (rc & 0xff);
+    int          extended = is_last ? sqlite3_extended_errcode(sql->db) : rc;
+    int          primary = rc & 0xff;
+    rssm_failure cause = RSSM_FAILURE_DAMAGED;
+    if (primary == SQLITE_CANTOPEN || primary == SQLITE_IOERR) {
+        return rssm_failure_errno(is_last ? sqlite3_system_errno(sql->db) : 0, sql->path, doing, diag);
     }
-    switch (rc & 0xff) {
-    case SQLITE_NOMEM:
-        return RSSM_FAIL(diag, RSSM_E_NO_MEMORY, "'%s': %s ran out of memory", sql->path, doing);
-    case SQLITE_BUSY:
-    case SQLITE_LOCKED:
-        return RSSM_FAIL(diag, RSSM_E_BUSY, "'%s' is being written by another process; try again when that is done",
-                         sql->path);
-    case SQLITE_FULL:
-        return rssm_location_fail(sql->path, ENOSPC, doing, diag);
-    case SQLITE_READONLY:
-        return fail_readonly(sql->path, extended, doing, diag);
-    case SQLITE_PERM:
-    case SQLITE_AUTH:
-        return rssm_location_fail(sql->path, EACCES, doing, diag);
-    case SQLITE_CANTOPEN:
-    case SQLITE_IOERR:
-        return rssm_location_fail(sql->path, os_error, doing, diag);
-    case SQLITE_NOTADB:
-        return RSSM_FAIL(diag, RSSM_E_FOREIGN, "'%s' is not a SQLite database; choose another path", sql->path);
-    case SQLITE_INTERRUPT:
-        return RSSM_FAIL(diag, RSSM_E_CORRUPT,
-                         "'%s': %s took more work than any sound database needs; move the file away and tune again",
-                         sql->path, doing);
-    case SQLITE_CONSTRAINT:
-    case SQLITE_MISMATCH:
-    case SQLITE_TOOBIG:
-        return RSSM_FAIL(diag, RSSM_E_INVALID_ARGUMENT, "'%s' refused %s: %s", sql->path, doing,
-                         sqlite3_errmsg(sql->db));
-    default: // SQLITE_CORRUPT, and SQLITE_ERROR where a damaged schema does not even parse
-        return RSSM_FAIL(diag, RSSM_E_CORRUPT, "'%s' is damaged (%s during %s); move it away and tune again", sql->path,
-                         sqlite3_errmsg(sql->db), doing);
+    for (size_t i = 0; i < sizeof(CAUSES) / sizeof(CAUSES[0]); i++) {
+        if (CAUSES[i].code == extended || CAUSES[i].code == primary) {
+            cause = CAUSES[i].cause;
+            break;
+        }
     }
+    bool says_more = cause == RSSM_FAILURE_DAMAGED || cause == RSSM_FAILURE_REFUSED;
+    return rssm_failure_report(cause, sql->path, doing, says_more ? sqlite3_errmsg(sql->db) : NULL, diag);
 }
 
 // ---------------------------------------------------------------------------------------------------------- connection
@@ -146,16 +124,11 @@ static void harden(sqlite3 *db)
         // zstd can grow incompressible bytes a little
         {SQLITE_LIMIT_LENGTH, RSSM_DB_BINARY_LIMIT + RSSM_DB_BINARY_LIMIT / 64},
         {SQLITE_LIMIT_SQL_LENGTH, 100000},
-        {SQLITE_LIMIT_COLUMN, 64},
         {SQLITE_LIMIT_EXPR_DEPTH, 50},
-        {SQLITE_LIMIT_COMPOUND_SELECT, 4},
         {SQLITE_LIMIT_VDBE_OP, 25000},
-        {SQLITE_LIMIT_FUNCTION_ARG, 8},
         {SQLITE_LIMIT_ATTACHED, 0},
-        {SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 64},
         {SQLITE_LIMIT_VARIABLE_NUMBER, 32},
         {SQLITE_LIMIT_TRIGGER_DEPTH, 2},
-        {SQLITE_LIMIT_WORKER_THREADS, 0},
     };
     for (size_t i = 0; i < sizeof(LIMITS) / sizeof(LIMITS[0]); i++) {
         sqlite3_limit(db, LIMITS[i].id, LIMITS[i].value);
@@ -170,29 +143,29 @@ static void harden(sqlite3 *db)
 
 static const char PRAGMAS[] = "PRAGMA cell_size_check = ON; PRAGMA foreign_keys = ON; PRAGMA temp_store = MEMORY;"
                               "PRAGMA mmap_size = 0;";
-static const char PRAGMAS_READ[] = "PRAGMA query_only = ON;";
-static const char PRAGMAS_LOG_ALONE[] = "PRAGMA locking_mode = EXCLUSIVE;"; // keeps the index of the log in memory
+
+static const struct {
+    int         flags;
+    const char *query, *vfs, *pragmas;
+} ACCESSES[] = {
+    [RSSM_SQL_READ] = {SQLITE_OPEN_READONLY, "?mode=ro", NULL, "PRAGMA query_only = ON;"},
+    [RSSM_SQL_IMMUTABLE] = {SQLITE_OPEN_READONLY, "?mode=ro&immutable=1", NULL, "PRAGMA query_only = ON;"},
+    // exclusive mode keeps the index of the log in memory
+    [RSSM_SQL_LOG_ALONE] = {SQLITE_OPEN_READONLY, "?mode=ro", "unix-none",
+                            "PRAGMA query_only = ON; PRAGMA locking_mode = EXCLUSIVE;"},
+    [RSSM_SQL_WRITE] = {SQLITE_OPEN_READWRITE, "?mode=rw", NULL, ""},
+    [RSSM_SQL_MEMORY] = {SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, "?mode=memory", NULL, ""},
+};
 
 static rssm_status open_file(rssm_sql *sql, rssm_sql_access access, rssm_diag *diag)
 {
     rssm_status st;
     rssm_str    uri = {0};
-    int         flags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_URI | SQLITE_OPEN_NOFOLLOW;
-    const char *query = "";
-    if (access == RSSM_SQL_MEMORY) {
-        flags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_MEMORY;
-    } else if (access == RSSM_SQL_WRITE) {
-        flags |= SQLITE_OPEN_READWRITE;
-        query = "?mode=rw";
-    } else {
-        flags |= SQLITE_OPEN_READONLY;
-        query = access == RSSM_SQL_IMMUTABLE ? "?mode=ro&immutable=1" : "?mode=ro";
-    }
-    RSSM_TRY(rssm_location_uri(sql->path, query, &uri, diag));
-    int rc = sqlite3_open_v2(access == RSSM_SQL_MEMORY ? ":memory:" : rssm_str_c(&uri), &sql->db, flags,
-                             access == RSSM_SQL_LOG_ALONE ? "unix-none" : NULL);
+    int         flags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_URI | SQLITE_OPEN_NOFOLLOW | ACCESSES[access].flags;
+    RSSM_TRY(rssm_location_uri(sql->path, ACCESSES[access].query, &uri, diag));
+    int rc = sqlite3_open_v2(rssm_str_c(&uri), &sql->db, flags, ACCESSES[access].vfs);
     if (sql->db == NULL) {
-        st = RSSM_FAIL(diag, RSSM_E_NO_MEMORY, "'%s' could not be opened: out of memory", sql->path);
+        st = rssm_failure_report(RSSM_FAILURE_MEMORY, sql->path, "opening", NULL, diag);
     } else if (rc != SQLITE_OK) {
         st = fail_sql(sql, rc, "opening", diag);
     }
@@ -204,25 +177,19 @@ done:
 rssm_status rssm_sql_open(const char *path, rssm_sql_access access, rssm_sql **out_sql, rssm_diag *diag)
 {
     rssm_status st;
-    bool        reads = access != RSSM_SQL_WRITE && access != RSSM_SQL_MEMORY;
     rssm_sql   *sql = rssm_calloc(1, sizeof(*sql));
     if (sql == NULL || (sql->path = rssm_strdup(path)) == NULL) {
         rssm_free(sql);
-        return RSSM_FAIL(diag, RSSM_E_NO_MEMORY, "'%s' could not be opened: out of memory", path);
+        return rssm_failure_report(RSSM_FAILURE_MEMORY, path, "opening", NULL, diag);
     }
     for (int i = 0; i < RSSM_SQL_COUNT; i++) {
         sql->statements[i] = (rssm_sql_statement){.sql = sql, .name = TEXTS[i].name};
     }
     RSSM_TRY(open_file(sql, access, diag));
     harden(sql->db);
-    if (access == RSSM_SQL_LOG_ALONE) {
-        sqlite3_db_config(sql->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
-        RSSM_TRY(rssm_sql_script(sql, PRAGMAS_LOG_ALONE, diag));
-    }
+    sqlite3_db_config(sql->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, access == RSSM_SQL_LOG_ALONE, NULL);
     RSSM_TRY(rssm_sql_script(sql, PRAGMAS, diag));
-    if (reads) {
-        RSSM_TRY(rssm_sql_script(sql, PRAGMAS_READ, diag));
-    }
+    RSSM_TRY(rssm_sql_script(sql, ACCESSES[access].pragmas, diag));
     rssm_sql_busy_timeout(sql, BUSY_TIMEOUT_MS);
     sqlite3_progress_handler(sql->db, WORK_UNIT, count_work, sql);
     *out_sql = sql;
@@ -257,11 +224,6 @@ void rssm_sql_busy_timeout(rssm_sql *sql, int timeout_ms)
     sqlite3_busy_timeout(sql->db, timeout_ms);
 }
 
-static uint32_t read_be32(const unsigned char *p)
-{
-    return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
-}
-
 rssm_status rssm_sql_header_read(rssm_sql *sql, rssm_sql_header *out_header, rssm_diag *diag)
 {
     unsigned char   bytes[HEADER_BYTES] = {0};
@@ -269,9 +231,6 @@ rssm_status rssm_sql_header_read(rssm_sql *sql, rssm_sql_header *out_header, rss
     sqlite3_int64   size = 0;
     rssm_sql_header header = {0};
     int             rc = sqlite3_file_control(sql->db, "main", SQLITE_FCNTL_FILE_POINTER, &file);
-    if (rc == SQLITE_OK && (file == NULL || file->pMethods == NULL)) {
-        rc = SQLITE_CANTOPEN;
-    }
     if (rc == SQLITE_OK) {
         rc = file->pMethods->xFileSize(file, &size);
     }
@@ -284,7 +243,8 @@ rssm_status rssm_sql_header_read(rssm_sql *sql, rssm_sql_header *out_header, rss
     header.file_bytes = size;
     header.is_sqlite = memcmp(bytes, "SQLite format 3", 16) == 0;
     header.is_wal = bytes[19] == 2;
-    header.application_id = read_be32(bytes + 68);
+    header.application_id =
+        (uint32_t)bytes[68] << 24 | (uint32_t)bytes[69] << 16 | (uint32_t)bytes[70] << 8 | bytes[71];
     *out_header = header;
     return RSSM_OK;
 }

@@ -7,6 +7,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "db/failure.h"
 #include "db/handle.h"
 #include "db/location.h"
 #include "db/schema.h"
@@ -222,7 +223,7 @@ static rssm_status open_reading(rssm_db *db, rssm_diag *diag)
     if (access == RSSM_SQL_IMMUTABLE) {
         db->journal = "immutable";
         if (lstat(db->path, &db->file) != 0) {
-            st = rssm_location_fail(db->path, errno, "looking at it", diag);
+            st = rssm_failure_errno(errno, db->path, "looking for it", diag);
             goto done;
         }
     }

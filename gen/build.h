@@ -15,12 +15,13 @@ typedef struct rssm_build_input {
     const rssm_template_set *set;
     const rssm_config       *config;  // its manifest belongs to the set
     const rssm_problem      *problem; // normalised; NULL: generic with f32 types (advance)
-    const rssm_facts        *facts;   // the problem's and the device's; NULL only where problem is
+    const rssm_facts        *facts;   // the problem's and the device's; NULL: the problem's alone
     rssm_backend             backend; // of the target
     const char              *arch;    // "x86-64-v4" (-march), "sm_90a"; not "native"
-    bool want_resources;              // CUDA: ask ptxas for registers, shared memory and spills (an option, so keyed)
-    bool want_lines; // CUDA: line numbers for profilers. NVRTC writes the working directory into them, so bytes
-                     // are no longer a function of the inputs alone
+    // CUDA options, so both are keyed. want_resources: ptxas reports registers, shared memory and spills. want_lines:
+    // line numbers for profilers; NVRTC writes the working directory into them, so bytes depend on more than the
+    // inputs.
+    bool want_resources, want_lines;
 } rssm_build_input;
 
 typedef struct rssm_build_identity {

@@ -29,7 +29,8 @@ enum {
     X(RSSM_OP_ENCODE, "encode")                                                                                        \
     X(RSSM_OP_DECODE, "decode")                                                                                        \
     X(RSSM_OP_COPY, "copy")                                                                                            \
-    X(RSSM_OP_RESET, "reset")
+    X(RSSM_OP_RESET, "reset")                                                                                          \
+    X(RSSM_OP_PROBE, "probe")
 
 typedef enum rssm_op {
 #define RSSM_OP_ENUM(enumerator, name) enumerator,

@@ -1,7 +1,8 @@
 // NVRTC, loaded at run time: CUDA C++ source in memory -> cubin in memory. No toolkit header is used; no GPU is needed.
 //
-// The library is looked for at an explicit path, then in the given folders, then on the loader's path, by the names
-// libnvrtc.so.13, libnvrtc.so.12 and libnvrtc.so. It is identified by version, build and the SHA-256 of its file.
+// The library is looked for at an explicit path (a file or a folder) alone; else in the given folders, then on the
+// loader's path, by the names libnvrtc.so.13, libnvrtc.so.12 and libnvrtc.so. It is identified by version, build and
+// the SHA-256 of its file, which is read once per process.
 // Non-goals: keys and rendering (gen/build.c), loading cubins (runtime).
 // Threads: thread-safe after opening; NVRTC serialises inside where it must. A loaded library stays loaded.
 #ifndef RSSM_GEN_NVRTC_H

@@ -84,10 +84,11 @@ rssm_status rssm_nvrtc_load(const char *path, const char *const *folders, size_t
 {
     rssm_status st = RSSM_OK;
     search      s = {.nvrtc = nvrtc};
+    struct stat info;
     bool        is_found = false;
 
     if (path) {
-        is_found = try_library(&s, path);
+        is_found = stat(path, &info) == 0 && S_ISDIR(info.st_mode) ? try_folder(&s, path) : try_library(&s, path);
     } else {
         for (size_t i = 0; i < n_folders && !is_found; ++i)
             is_found = try_folder(&s, folders[i]);
@@ -96,8 +97,8 @@ rssm_status rssm_nvrtc_load(const char *path, const char *const *folders, size_t
     }
     if (!is_found) {
         st = RSSM_FAIL(diag, RSSM_E_NO_COMPILER,
-                       "NVRTC was not found; install the CUDA toolkit or the Python package nvidia-cuda-nvrtc and give "
-                       "its folder in RSSM_NVRTC; tried %s",
+                       "NVRTC was not found; install the CUDA toolkit or the Python package nvidia-cuda-nvrtc and name "
+                       "the library or its folder in RSSM_NVRTC; tried %s",
                        rssm_str_c(&s.tried));
     }
     rssm_str_free(&s.tried);

@@ -13,7 +13,7 @@ typedef struct rssm_toolchain rssm_toolchain;
 
 typedef struct rssm_toolchain_options {
     const char        *clang;           // program or path; NULL: clang, clang-20 .. clang-14 on $PATH
-    const char        *nvrtc;           // path of libnvrtc; NULL: search
+    const char        *nvrtc;           // libnvrtc or its folder; NULL: search
     const char *const *nvrtc_folders;   // [n_nvrtc_folders] searched before the loader's path: "$CUDA_HOME/lib64",
     size_t             n_nvrtc_folders; // a wheel's "nvidia/cu13/lib" or "nvidia/cuda_nvrtc/lib"
 } rssm_toolchain_options;               // zero-initialise

@@ -22,7 +22,7 @@ typedef struct rssm_device {
     rssm_device_fact facts[RSSM_MAX_DEVICE_FACTS];
     uint32_t         n_facts;
     int              ordinal;         // of the driver; -1 for the CPU
-    void            *native;          // CUDA: the retained primary context; NULL on the CPU
+    void            *native;          // CUDA: rssm_cuda_context, which retains the primary context on first use
 } rssm_device;
 
 // The CPU this process runs on. Never fails: what the system does not tell is left at a safe value.

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "runtime/context.h"
 #include "runtime/memory.h"
+#include "tuner/bandwidth_cuda.h"
 #include "tuner/statistics.h"
 
 enum {
@@ -67,8 +68,7 @@ rssm_status rssm_bandwidth_measure(rssm_context *context, uint32_t device, rssm_
     void              *memory;
     rssm_status        st;
 
-    if (d->info.backend != RSSM_CPU)
-        return RSSM_FAIL(diag, RSSM_E_NOT_IMPLEMENTED, "the bandwidth of a GPU is not measured yet");
+    if (d->info.backend == RSSM_CUDA) return rssm_bandwidth_measure_cuda(context, device, out_bandwidth, diag);
     if (n < LEAST_BYTES) n = LEAST_BYTES;
     if (n > d->info.memory_bytes / 4) n = d->info.memory_bytes / 4;
     n = n / BLOCK_BYTES * BLOCK_BYTES;

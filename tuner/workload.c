@@ -282,14 +282,14 @@ static rssm_step_args step_args(const rssm_run *run, uint32_t set)
     return a;
 }
 
-static rssm_status advance_set(const rssm_run *run, uint32_t set)
+static rssm_status advance_set(const rssm_run *run, uint32_t set, void *stream)
 {
     const rssm_workload *w = run->workload;
     rssm_advance_args    a = RSSM_ADVANCE_ARGS_INIT;
     a.n_rows = run->n_rows;
     a.slots = (int32_t *)w->buffers[SLOTS] + (size_t)set * run->n_rows;
     a.descriptors = (rssm_descriptor *)w->buffers[DESCRIPTORS] + (size_t)set * run->n_rows;
-    return rssm_advance(run->group, &a, NULL);
+    return rssm_advance(run->group, &a, stream);
 }
 
 // Cursor of the i-th slot of the order: i mod L records, so that any L neighbours hold every phase.
@@ -385,7 +385,7 @@ static rssm_status advance_all(rssm_run *run, rssm_diag *diag)
 {
     rssm_status st;
     for (uint32_t set = 0; set < run->n_sets; set++)
-        if ((st = advance_set(run, set)) != RSSM_OK) return launch_failed(st, diag);
+        if ((st = advance_set(run, set, NULL)) != RSSM_OK) return launch_failed(st, diag);
     return rssm_device_synchronise(run->workload->context, run->workload->device_index, diag);
 }
 
@@ -414,17 +414,34 @@ rssm_status rssm_run_sample(rssm_run *run, double *out_step_ns, rssm_diag *diag)
 
 rssm_status rssm_run_advance_ns(rssm_run *run, double *out_ns, rssm_diag *diag)
 {
-    enum { REPEATS = 101 };
-    double      samples[REPEATS];
-    rssm_status st;
+    enum { SAMPLES = 31, LAUNCHES = 32 };
+    const rssm_workload *w = run->workload;
+    double               samples[SAMPLES];
+    rssm_cuda_graph     *graph = NULL;
+    void                *stream = NULL;
+    rssm_status          st = RSSM_OK;
 
-    for (int i = 0; i < REPEATS; i++) {
-        const uint64_t begin = rssm_now_ns();
-        if ((st = advance_set(run, (uint32_t)i % run->n_sets)) != RSSM_OK) return launch_failed(st, diag);
-        if ((st = rssm_device_synchronise(run->workload->context, run->workload->device_index, diag)) != RSSM_OK)
-            return st;
-        samples[i] = (double)(rssm_now_ns() - begin);
+    if (w->device->info.backend == RSSM_CUDA) {
+        RSSM_TRY(rssm_cuda_graph_begin(w->device, &graph, &stream, diag));
+        for (uint32_t i = 0; i < LAUNCHES; i++)
+            if ((st = advance_set(run, i % run->n_sets, stream)) != RSSM_OK) {
+                st = launch_failed(st, diag);
+                goto done;
+            }
+        RSSM_TRY(rssm_cuda_graph_end(graph, diag));
     }
-    *out_ns = rssm_statistics_of(samples, REPEATS).median;
-    return RSSM_OK;
+    for (int s = 0; s < SAMPLES; s++) {
+        if (graph != NULL) {
+            RSSM_TRY(rssm_cuda_graph_time(graph, &samples[s], diag));
+        } else {
+            const uint64_t begin = rssm_now_ns();
+            for (uint32_t i = 0; i < LAUNCHES && st == RSSM_OK; i++) st = advance_set(run, i % run->n_sets, NULL);
+            samples[s] = (double)(rssm_now_ns() - begin);
+        }
+        samples[s] /= LAUNCHES;
+    }
+    *out_ns = rssm_statistics_of(samples, SAMPLES).median;
+done:
+    rssm_cuda_graph_destroy(graph);
+    return st;
 }

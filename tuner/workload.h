@@ -36,7 +36,7 @@ void        rssm_run_destroy(rssm_run *run);
 // short). Gives nanoseconds per step. Where the slots do not divide evenly into phases, a sample takes L passes.
 rssm_status rssm_run_sample(rssm_run *run, double *out_step_ns, rssm_diag *diag);
 
-// Nanoseconds of one advance of n_rows rows, outside of a graph.
+// Nanoseconds of one advance of n_rows rows; on a GPU as a node of a graph.
 rssm_status rssm_run_advance_ns(rssm_run *run, double *out_ns, rssm_diag *diag);
 
 #endif

@@ -7,7 +7,7 @@
 #define RSSM_PRIMS_CPU_MAMBA2_PLACE_H
 
 #include "abi/mamba2_step.h"
-#include "prims/cpu_vector.h"
+#include "prims/cpu_format.h"
 
 RSSM_ASSERT(CFG_MAX_TOKENS <= 1, "one token per row");
 RSSM_ASSERT(CFG_HEADS == 1 || CFG_SPLIT == 1, "a task is several heads or part of one");
@@ -18,11 +18,11 @@ typedef struct place {
     rssm_descriptor d;
     rssm_i32        group;
     rssm_i32        head_begin, head_end;
-    rssm_i32        row_begin, row_end;   // of each head's head_dim rows
-    rssm_i32        has_token;            // not 0: there is an output to compute
-    rssm_i32        n_history;            // live records in the ring
-    rssm_i32        n_folded;             // of history and token, the first ones enter the state; 0: it is not written
-    rssm_i32        owns_group;           // not 0: this task appends the group's B
+    rssm_i32        row_begin, row_end; // of each head's head_dim rows
+    rssm_i32        has_token;          // not 0: there is an output to compute
+    rssm_i32        n_history;          // live records in the ring
+    rssm_i32        n_folded;           // of history and token, the first ones enter the state; 0: it is not written
+    rssm_i32        owns_group;         // not 0: this task appends the group's B
 } place;
 
 // ------------------------------------------------------------------------------------------------ shape, addresses
@@ -92,13 +92,13 @@ RSSM_INLINE place locate(const step_args *args, rssm_i64 task)
     const rssm_i32 P = head_dim_of(args);
     const rssm_i32 group_size = group_size_of(args);
     const rssm_i32 head_blocks = (group_size + CFG_HEADS - 1) / CFG_HEADS;
-    const rssm_i32 part_rows = ((P + CFG_SPLIT - 1) / CFG_SPLIT + CFG_VEC - 1) / CFG_VEC * CFG_VEC;
+    const rssm_i32 part_rows = ((P + CFG_SPLIT - 1) / CFG_SPLIT + 7) / 8 * 8;   // parts share few lines of the outputs
     const rssm_i32 tasks_per_row = args->n_groups * head_blocks * CFG_SPLIT;
     const rssm_i32 in_row = (rssm_i32)(task % tasks_per_row);
     const rssm_i32 part = in_row % CFG_SPLIT;
     const rssm_i32 head_block = in_row / CFG_SPLIT % head_blocks;
     const rssm_i32 heads_left = group_size - head_block * CFG_HEADS;
-    const rssm_i32 rows_left = P - part * part_rows;   // none in the last parts of a small head
+    const rssm_i32 rows_left = P - part * part_rows; // none in the last parts of a small head
     place          w;
 
     w.d = args->descriptors[task / tasks_per_row];
@@ -118,7 +118,8 @@ RSSM_INLINE void write_zeros(const step_args *args, const place *w)
     if (w->d.token < 0) return;
     for (rssm_i32 head = w->head_begin; head < w->head_end; head++) {
         T_act *out = token_at(&args->out, w->d.token, head);
-        for (rssm_i32 p = w->row_begin; p < w->row_end; p++) rssm_store_float(out + p, 0.0f);
+        for (rssm_i32 p = w->row_begin; p < w->row_end; p++)
+            rssm_store_float(out + p, 0.0f);
     }
 }
 

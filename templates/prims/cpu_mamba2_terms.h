@@ -1,4 +1,5 @@
-// A CPU Mamba-2 step but for the state itself: how each record enters the state and the output, the output, the appends.
+// A CPU Mamba-2 step but for the state itself: how each record enters the state and the output, the output, the
+// appends.
 //
 // Records are numbered 0 .. n-1: the history in ring order, then the token. Of the first n_folded the state takes
 // s_j x_j B_j, the others are read: y gets s_j (B_j . C) x_j. With processed dt d_j and m records in that part,
@@ -12,31 +13,31 @@
 #include "prims/cpu_math.h"
 
 enum {
-    MAX_RECORDS = (CFG_RING_LENGTH ? CFG_RING_LENGTH : 64) + 1,   // a full ring and the token
+    MAX_RECORDS = (CFG_RING_LENGTH ? CFG_RING_LENGTH : 64) + 1, // a full ring and the token
     MAX_STATE_SIZE = CFG_STATE_SIZE ? CFG_STATE_SIZE : 1024,
-    TERMS = (MAX_RECORDS + 1 + CFG_VEC - 1) / CFG_VEC * CFG_VEC,   // and the state's own decay; whole vectors
+    TERMS = (MAX_RECORDS + 1 + CFG_VEC - 1) / CFG_VEC * CFG_VEC, // and the state's own decay; whole vectors
 };
 
 RSSM_ASSERT(MAX_RECORDS <= 65 && MAX_STATE_SIZE <= 1024, "these arrays are on the stack");
 
 typedef struct group_terms {
     const T_act *B_record[MAX_RECORDS];
-    rssm_i64     x_offset[MAX_RECORDS];    // of history records in a head's rings
+    rssm_i64     x_offset[MAX_RECORDS]; // of history records in a head's rings
     rssm_i64     dt_offset[MAX_RECORDS];
-    float        B_dot_C[MAX_RECORDS];     // of the records that are read
-    float        C[MAX_STATE_SIZE];        // zeros without a token
+    float        B_dot_C[MAX_RECORDS];    // of the records that are read
+    _Alignas(64) float C[MAX_STATE_SIZE]; // zeros without a token
 } group_terms;
 
 typedef struct head_terms {
     const T_act *x_ring;
-    const T_act *x;                      // of the token
-    float        dt;                     // processed, of the token
-    float        fold_decay;             // of the state, by the folded records
-    float        fold_scale[TERMS];      // s_j of the folded records
-    rssm_i32     n_read;                 // history records that are read: all or, after a fold, none
-    float        read_decay;             // of S . C, by the records that are read
-    float        read_weight[TERMS];     // factor of x_j in y, for the history
-    float        token_weight;           // likewise for the token, with D
+    const T_act *x;                  // of the token
+    float        dt;                 // processed, of the token
+    float        fold_decay;         // of the state, by the folded records
+    float        fold_scale[TERMS];  // s_j of the folded records
+    rssm_i32     n_read;             // history records that are read: all or, after a fold, none
+    float        read_decay;         // of S . C, by the records that are read
+    float        read_weight[TERMS]; // factor of x_j in y, for the history
+    float        token_weight;       // likewise for the token, with D
 } head_terms;
 
 // ----------------------------------------------------------------------------------------------------------- group
@@ -46,16 +47,20 @@ RSSM_INLINE float dot(const T_act *row, const float *C, rssm_i32 n_columns)
     rssm_vf  sum = {0};
     float    tail = 0.0f;
     rssm_i32 n = 0;
-    for (; n + CFG_VEC <= n_columns; n += CFG_VEC) sum = sum + rssm_vload(row + n) * rssm_vload(C + n);
-    for (; n < n_columns; n++) tail += rssm_to_float(row[n]) * C[n];
+    for (; n + CFG_VEC <= n_columns; n += CFG_VEC)
+        sum = sum + rssm_vload(row + n) * rssm_vload(C + n);
+    for (; n < n_columns; n++)
+        tail += rssm_to_float(row[n]) * C[n];
     return rssm_vsum(sum) + tail;
 }
 
 RSSM_INLINE void widen(float *to, const T_act *from, rssm_i32 n_columns)
 {
     rssm_i32 n = 0;
-    for (; n + CFG_VEC <= n_columns; n += CFG_VEC) rssm_vstore(to + n, rssm_vload(from + n));
-    for (; n < n_columns; n++) to[n] = rssm_to_float(from[n]);
+    for (; n + CFG_VEC <= n_columns; n += CFG_VEC)
+        rssm_vstore(to + n, rssm_vload(from + n));
+    for (; n < n_columns; n++)
+        to[n] = rssm_to_float(from[n]);
 }
 
 RSSM_INLINE void load_group(const step_args *args, const place *w, group_terms *g)
@@ -72,9 +77,11 @@ RSSM_INLINE void load_group(const step_args *args, const place *w, group_terms *
     if (w->has_token) {
         g->B_record[w->n_history] = token_at(&args->B, w->d.token, w->group);
         widen(g->C, token_at(&args->C, w->d.token, w->group), N);
-        for (rssm_i32 j = w->n_folded; j <= w->n_history; j++) g->B_dot_C[j] = dot(g->B_record[j], g->C, N);
+        for (rssm_i32 j = w->n_folded; j <= w->n_history; j++)
+            g->B_dot_C[j] = dot(g->B_record[j], g->C, N);
     } else {
-        for (rssm_i32 n = 0; n < N; n++) g->C[n] = 0.0f;
+        for (rssm_i32 n = 0; n < N; n++)
+            g->C[n] = 0.0f;
     }
 }
 
@@ -103,8 +110,8 @@ RSSM_INLINE float token_dt(const step_args *args, const place *w, rssm_i32 head)
 // scale[j] = s_j of m records; returns the decay of what was there before them, e^(A (d_0 + .. + d_(m-1))).
 RSSM_INLINE float decay_scales(float A, const float *dt, rssm_i32 m, float *scale)
 {
-    float exponent[TERMS];
-    float later = 0.0f;
+    _Alignas(64) float exponent[TERMS];
+    float              later = 0.0f;
     for (rssm_i32 j = m - 1; j >= 0; j--) {
         exponent[j] = A * later;
         later += dt[j];
@@ -114,7 +121,8 @@ RSSM_INLINE float decay_scales(float A, const float *dt, rssm_i32 m, float *scal
         const rssm_i32 lanes = m + 1 - j < CFG_VEC ? m + 1 - j : CFG_VEC;
         rssm_vstore(exponent + j, rssm_vexp(rssm_vload_n(exponent + j, lanes)));
     }
-    for (rssm_i32 j = 0; j < m; j++) scale[j] = dt[j] * exponent[j];
+    for (rssm_i32 j = 0; j < m; j++)
+        scale[j] = dt[j] * exponent[j];
     return exponent[m];
 }
 
@@ -126,7 +134,8 @@ RSSM_INLINE void load_head(const step_args *args, const place *w, const group_te
     float          dt[MAX_RECORDS];
 
     t->x_ring = ring_at(&args->x_ring, w->d.slot, head, 0);
-    for (rssm_i32 j = 0; j < h; j++) dt[j] = dt_ring[g->dt_offset[j]];
+    for (rssm_i32 j = 0; j < h; j++)
+        dt[j] = dt_ring[g->dt_offset[j]];
     if (w->has_token) {
         t->x = token_at(&args->x, w->d.token, head);
         t->dt = dt[h] = token_dt(args, w, head);
@@ -137,11 +146,12 @@ RSSM_INLINE void load_head(const step_args *args, const place *w, const group_te
 
     t->token_weight = args->D ? rssm_float_at(args->D, head, args->parameter_type) : 0.0f;
     t->read_decay = 1.0f;
-    if (w->n_folded <= h) {   // the token was not folded: it is read, and so is a history that was not
+    if (w->n_folded <= h) { // the token was not folded: it is read, and so is a history that was not
         const rssm_i32 first = h - t->n_read;
         t->read_decay = decay_scales(A, dt + first, t->n_read + 1, t->read_weight);
         t->token_weight += t->read_weight[t->n_read] * g->B_dot_C[h];
-        for (rssm_i32 j = 0; j < t->n_read; j++) t->read_weight[j] *= g->B_dot_C[j];
+        for (rssm_i32 j = 0; j < t->n_read; j++)
+            t->read_weight[j] *= g->B_dot_C[j];
     }
 }
 
@@ -149,52 +159,6 @@ RSSM_INLINE void load_head(const step_args *args, const place *w, const group_te
 RSSM_INLINE const T_act *x_record(const place *w, const group_terms *g, const head_terms *t, rssm_i32 j)
 {
     return j < w->n_history ? t->x_ring + g->x_offset[j] : t->x;
-}
-
-// --------------------------------------------------------------------------------------------------------- outputs
-
-// Outputs [p, p + lanes) of a head, from y = S . C.
-RSSM_INLINE void finish_lanes(const group_terms *g, const head_terms *t, const T_act *z, T_act *out, rssm_i32 p,
-                              rssm_vf y, rssm_i32 lanes)
-{
-    const T_act *ring = t->x_ring + p;
-    rssm_vf      even = y * t->read_decay;
-    rssm_vf      odd = rssm_vload_n(t->x + p, lanes) * t->token_weight;
-    rssm_i32     j = 0;
-    for (; j + 2 <= t->n_read; j += 2) {   // two sums: half the chain of additions
-        even = even + rssm_vload_n(ring + g->x_offset[j], lanes) * t->read_weight[j];
-        odd = odd + rssm_vload_n(ring + g->x_offset[j + 1], lanes) * t->read_weight[j + 1];
-    }
-    if (j < t->n_read) even = even + rssm_vload_n(ring + g->x_offset[j], lanes) * t->read_weight[j];
-    even = even + odd;
-    if (z) even = even * rssm_vsilu(rssm_vload_n(z + p, lanes));
-    rssm_vstore_n(out + p, even, lanes);
-}
-
-// Outputs of n_rows rows of a head from `first`, from y[p] = S . C.
-RSSM_INLINE void finish_rows(const step_args *args, const place *w, const group_terms *g, const head_terms *t,
-                             rssm_i32 head, rssm_i32 first, rssm_i32 n_rows, const float *y)
-{
-    const T_act *z = args->z.data ? token_at(&args->z, w->d.token, head) : (const T_act *)0;
-    T_act       *out = token_at(&args->out, w->d.token, head);
-    rssm_i32     p = 0;
-    for (; p + CFG_VEC <= n_rows; p += CFG_VEC) finish_lanes(g, t, z, out, first + p, rssm_vload(y + p), CFG_VEC);
-    if (p < n_rows) finish_lanes(g, t, z, out, first + p, rssm_vload_n(y + p, n_rows - p), n_rows - p);
-}
-
-RSSM_INLINE void append_head(const step_args *args, const place *w, const head_terms *t, rssm_i32 head)
-{
-    const rssm_i32 row = ring_row(args, w, w->n_history);
-    T_act         *x = ring_at(&args->x_ring, w->d.slot, head, row);
-    for (rssm_i32 p = w->row_begin; p < w->row_end; p++) x[p] = t->x[p];
-    if (w->row_begin == 0) *dt_ring_at(&args->dt_ring, w->d.slot, head, row) = t->dt;
-}
-
-RSSM_INLINE void append_group(const step_args *args, const place *w, const group_terms *g)
-{
-    const rssm_i32 N = state_size_of(args);
-    T_act         *B = ring_at(&args->B_ring, w->d.slot, w->group, ring_row(args, w, w->n_history));
-    for (rssm_i32 n = 0; n < N; n++) B[n] = g->B_record[w->n_history][n];
 }
 
 #endif

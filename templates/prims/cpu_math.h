@@ -3,6 +3,7 @@
 #ifndef RSSM_PRIMS_CPU_MATH_H
 #define RSSM_PRIMS_CPU_MATH_H
 
+#include "numerics/softplus.h"
 #include "prims/cpu_vector.h"
 
 typedef float rssm_v4f __attribute__((vector_size(16)));

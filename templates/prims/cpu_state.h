@@ -8,7 +8,7 @@
 #ifndef RSSM_PRIMS_CPU_STATE_H
 #define RSSM_PRIMS_CPU_STATE_H
 
-#include "prims/cpu_vector.h"
+#include "prims/cpu_format.h"
 
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
 #error "the lower half of a word must be the earlier column"
@@ -54,10 +54,11 @@ RSSM_INLINE void rssm_state_order(float *to, const float *from, rssm_i32 n_colum
     const rssm_i32 n_paired = STATE_IS_BF16 ? n_columns / PAIR * PAIR : 0;
     for (rssm_i32 n = 0; n < n_paired; n += PAIR) {
         const rssm_vq words = *(const rssm_vq_memory *)(from + n);
-        rssm_vstore(to + n, (rssm_vf)__builtin_convertvector(words, rssm_vu));
-        rssm_vstore(to + n + CFG_VEC, (rssm_vf)__builtin_convertvector(words >> 32, rssm_vu));
+        rssm_vstore(to + n, (rssm_vf) __builtin_convertvector(words, rssm_vu));
+        rssm_vstore(to + n + CFG_VEC, (rssm_vf) __builtin_convertvector(words >> 32, rssm_vu));
     }
-    for (rssm_i32 n = n_paired; n < n_columns; n++) to[n] = from[n];
+    for (rssm_i32 n = n_paired; n < n_columns; n++)
+        to[n] = from[n];
 }
 
 #endif

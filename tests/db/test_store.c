@@ -5,9 +5,10 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
-#include "db/schema.h"
+#include "db/handle.h"
 #include "tests/db/support.h"
 #include "tests/db/tamper.h"
 
@@ -108,7 +109,7 @@ static const struct {
      RSSM_E_CORRUPT, "table trial"},
     {"schema that does not parse",
      "PRAGMA writable_schema = ON; UPDATE sqlite_schema SET sql = 'CREATE TABLE' WHERE name = 'trial'", RSSM_E_CORRUPT,
-     "damaged"},
+     "found damage"},
 };
 
 Test(store, refuses_whatever_is_not_exactly_its_schema)
@@ -175,12 +176,23 @@ Test(store, refuses_files_that_are_no_databases)
     scratch_end(&s);
 }
 
-// A record that SQLite follows through a page that points back to itself.
-Test(store, a_file_whose_pages_point_in_circles_ends_in_a_status)
+// All children of an interior page become `child`.
+static void redirect(char *bytes, size_t page_bytes, unsigned page_number, unsigned child)
 {
-    scratch   s = scratch_begin();
-    rssm_diag diag = {0};
-    rssm_db  *db = open_write(s.path);
+    unsigned char      *page = (unsigned char *)bytes + page_bytes * (page_number - 1);
+    const unsigned char number[4] = {0, 0, (unsigned char)(child >> 8), (unsigned char)child};
+    unsigned            n_cells = page[3] * 256u + page[4];
+    cr_assert(page[0] == 5 && n_cells > 3, "not an interior page with some cells");
+    memcpy(page + 8, number, 4); // the right-most one
+    for (unsigned i = 0; i < n_cells; i++) {
+        memcpy(page + page[12 + 2 * i] * 256u + page[13 + 2 * i], number, 4);
+    }
+}
+
+// A database with enough trials for an interior page, as bytes. free()
+static char *make_deep_database(const char *path, size_t *out_n, size_t *out_page_bytes, unsigned *out_root)
+{
+    rssm_db *db = open_write(path);
     for (int i = 0; i < 400; i++) {
         char config[32];
         snprintf(config, sizeof(config), "K=%d", i);
@@ -188,28 +200,59 @@ Test(store, a_file_whose_pages_point_in_circles_ends_in_a_status)
         record(db, &trial, NULL);
     }
     rssm_db_close(db);
-    size_t         n = 0;
-    int            page_bytes = atoi(tamper_ask(s.path, "PRAGMA page_size"));
-    unsigned       root = (unsigned)atoi(tamper_ask(s.path, "SELECT rootpage FROM sqlite_schema WHERE name = 'trial'"));
-    char          *bytes = file_bytes(s.path, &n);
-    unsigned char *page = (unsigned char *)bytes + (size_t)page_bytes * (root - 1);
-    cr_assert_eq(page[0], 5, "the root of trial must be an interior page");
-    unsigned n_cells = page[3] * 256u + page[4];
-    for (unsigned i = 0; i < n_cells; i++) { // every child becomes the root itself
-        unsigned char *cell = page + page[12 + 2 * i] * 256u + page[13 + 2 * i];
-        cell[0] = cell[1] = 0;
-        cell[2] = (unsigned char)(root >> 8);
-        cell[3] = (unsigned char)root;
-    }
-    file_put(s.path, bytes, n);
-    free(bytes);
-    db = open_read(s.path);
+    *out_page_bytes = (size_t)atoi(tamper_ask(path, "PRAGMA page_size"));
+    *out_root = (unsigned)atoi(tamper_ask(path, "SELECT rootpage FROM sqlite_schema WHERE name = 'trial'"));
+    return file_bytes(path, out_n);
+}
+
+static void expect_endless_reading_refused(const char *path, const char *word)
+{
+    rssm_diag     diag = {0};
+    rssm_db      *db = open_read(path);
     rssm_db_query query = {0};
     rssm_db_rows  rows = {0};
+    clock_t       begun = clock();
     cr_expect_eq(rssm_db_trials(db, &query, &rows, &diag), RSSM_E_CORRUPT, "%s", diag.text);
+    cr_expect(strstr(diag.text, word) != NULL, "%s", diag.text);
+    cr_expect_lt((double)(clock() - begun) / CLOCKS_PER_SEC, 5.0);
     rssm_db_rows_free(&rows);
     rssm_db_close(db);
-    cr_expect_eq(try_write(s.path, &diag), RSSM_E_CORRUPT, "%s", diag.text);
+    cr_expect_eq(try_write(path, &diag), RSSM_E_CORRUPT, "%s", diag.text);
+}
+
+Test(store, a_file_whose_pages_point_in_circles_ends_in_a_status)
+{
+    scratch  s = scratch_begin();
+    size_t   n = 0, page_bytes = 0;
+    unsigned root = 0;
+    char    *bytes = make_deep_database(s.path, &n, &page_bytes, &root);
+    redirect(bytes, page_bytes, root, root);
+    file_put(s.path, bytes, n);
+    expect_endless_reading_refused(s.path, "damage");
+    free(bytes);
+    scratch_end(&s);
+}
+
+// Seven levels of pages whose cells all lead to one page of the next level: reading in order would take years.
+Test(store, a_file_whose_pages_multiply_ends_in_a_status)
+{
+    scratch        s = scratch_begin();
+    size_t         n = 0, page_bytes = 0;
+    unsigned       root = 0, leaves[8];
+    char          *bytes = make_deep_database(s.path, &n, &page_bytes, &root);
+    unsigned char *page = (unsigned char *)bytes + page_bytes * (root - 1);
+    for (unsigned i = 0; i < 8; i++) {
+        const unsigned char *cell = page + page[12 + 2 * i] * 256u + page[13 + 2 * i];
+        leaves[i] = cell[2] * 256u + cell[3];
+    }
+    for (unsigned i = 0; i < 7; i++) {
+        memcpy(bytes + page_bytes * (leaves[i] - 1), page, page_bytes);
+        redirect(bytes, page_bytes, leaves[i], leaves[i + 1]);
+    }
+    redirect(bytes, page_bytes, root, leaves[0]);
+    file_put(s.path, bytes, n);
+    expect_endless_reading_refused(s.path, "more work than any sound database needs");
+    free(bytes);
     scratch_end(&s);
 }
 
@@ -230,6 +273,28 @@ Test(store, a_handle_may_be_closed_in_a_child_without_harm)
     cr_expect(!file_absent(s.path, "-wal"), "the child must not end WAL mode");
     record(db, &trial, NULL);
     rssm_db_close(db);
+    scratch_end(&s);
+}
+
+Test(store, a_child_does_not_undo_a_transaction_of_its_parent)
+{
+    scratch  s = scratch_begin();
+    rssm_db *db = open_write(s.path);
+    int      status = 0;
+    cr_assert_eq(rssm_sql_script(db->sql, "PRAGMA journal_mode = DELETE", NULL), RSSM_OK);
+    cr_assert_eq(rssm_db_begin(db, NULL), RSSM_OK);
+    cr_assert_eq(rssm_sql_script(db->sql, "INSERT INTO policy(text) VALUES('new')", NULL), RSSM_OK);
+    cr_assert(!file_absent(s.path, "-journal"));
+    pid_t pid = fork();
+    if (pid == 0) {
+        rssm_db_close(db);
+        _exit(0);
+    }
+    cr_assert_eq(waitpid(pid, &status, 0), pid);
+    cr_expect(!file_absent(s.path, "-journal"), "the child removed the journal");
+    cr_expect_eq(rssm_db_commit(db, NULL), RSSM_OK);
+    rssm_db_close(db);
+    cr_expect_str_eq(tamper_ask(s.path, "SELECT text FROM policy"), "new");
     scratch_end(&s);
 }
 

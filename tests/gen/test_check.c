@@ -82,7 +82,8 @@ Test(check, refuses)
         {CPU, "args->factor *", "args->facto *", RSSM_E_COMPILE, "cpu/scale/scale.c:14"},
         {CUDA, "args.factor *", "args.facto *", RSSM_E_COMPILE, "cuda/scale/scale.cu:14"},
         {CPU, "\"abi/scale.h\"", "\"abi/scales.h\"", RSSM_E_NOT_FOUND, "abi/scales.h"},
-        {CPU, "CFG_ROWS % CFG_VEC == 0", "CFG_HEAD_DIM >= 8", RSSM_E_MISMATCH, "header of the built-in kernel"},
+        {CPU, "CFG_ROWS % CFG_VEC == 0", "CFG_ROWS % CFG_VEC == 0 && CFG_HEAD_DIM >= 8", RSSM_E_MISMATCH,
+         "header of the built-in kernel"},
         // The manifest by itself.
         {CPU_JSON, "VEC > 0", "VEC > 99", RSSM_E_UNSUPPORTED, "rejected: VEC > 99"},
         {CPU_JSON, "rows * TASKS", "rows * rows * TASKS", RSSM_E_MANIFEST, "not linear"},

@@ -135,5 +135,32 @@ Test(nvrtc, not_found_says_what_was_tried)
     options.nvrtc = "libm.so.6";
     cr_expect_eq(rssm_toolchain_open(RSSM_CUDA, &options, &toolchain, &diag), RSSM_E_NO_COMPILER);
     cr_expect(strstr(diag.text, "libm.so.6 (not a complete NVRTC)"), "%s", diag.text);
+    options.nvrtc = FIXTURE_FOLDER;
+    cr_expect_eq(rssm_toolchain_open(RSSM_CUDA, &options, &toolchain, &diag), RSSM_E_NO_COMPILER);
+    cr_expect(strstr(diag.text, "no libnvrtc there"), "%s", diag.text);
     cr_expect_null(toolchain);
+}
+
+// Naming the file, or the folder it lies in, finds the very library that a search finds.
+Test(nvrtc, named_file_and_folder)
+{
+    rssm_toolchain        *found = fixture_nvrtc(), *named = NULL;
+    rssm_toolchain_options options = {0};
+    rssm_str               path = {0};
+    rssm_diag              diag = {0};
+    const rssm_hash        key = rssm_toolchain_key(found);
+
+    rssm_str_puts(&path, rssm_toolchain_path(found));
+    for (int i = 0; i < 2; ++i) {
+        rssm_hash named_key;
+        options.nvrtc = path.data;
+        cr_assert_eq(rssm_toolchain_open(RSSM_CUDA, &options, &named, &diag), RSSM_OK, "%s", diag.text);
+        named_key = rssm_toolchain_key(named);
+        cr_expect(rssm_hash_equal(&key, &named_key));
+        cr_expect_str_eq(rssm_toolchain_text(named), rssm_toolchain_text(found));
+        rssm_toolchain_close(named);
+        *strrchr(path.data, '/') = '\0';
+    }
+    rssm_str_free(&path);
+    rssm_toolchain_close(found);
 }

@@ -55,9 +55,9 @@ Test(render, golden)
 
 Test(render, generic_takes_the_shape_from_the_arguments)
 {
-    rssm_template_set       *set = fixture_open("cpu/scale/scale.json", "\"derived\": [",
-                                                "\"derived\": [{\"name\": \"VECTORS\", \"expr\": \"ROWS / VEC\"}, "
-                                                      "{\"name\": \"STATE_WORDS\", \"expr\": \"VECTORS * state_bytes\"},");
+    static const char        more[] = "\"derived\": [{\"name\": \"VECTORS\", \"expr\": \"ROWS / VEC\"}, "
+                                      "{\"name\": \"STATE_WORDS\", \"expr\": \"VECTORS * state_bytes\"},";
+    rssm_template_set       *set = fixture_open("cpu/scale/scale.json", "\"derived\": [", more);
     const rssm_config        config = rssm_config_default(rssm_template_set_find(set, "scale_rows"));
     rssm_render_input        input = {.config = &config, .activation_dtype = RSSM_F16, .state_dtype = RSSM_BF16};
     rssm_str                 text = {0};

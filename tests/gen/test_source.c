@@ -49,6 +49,8 @@ Test(source, scanner)
         {"int a; // \"\n#include \"abi/base.h\"\n", true},
         {"char c = '\"';\n#include \"abi/base.h\"\n", true},
         {"char *s = \"\\\"\";\n#include \"abi/base.h\"\n", true},
+        {"// a /* b\n#include \"abi/base.h\"\n", true},
+        {"char *s = \"/*\";\n#include \"abi/base.h\"\n", true},
         {"#define TEXT \"x\"\n#include \"abi/base.h\"\n", true},
         {"int q = 1'000;\n#include \"abi/base.h\"\n", true},
         {"// #include \"abi/base.h\"\n", false},

@@ -25,6 +25,7 @@
     X(SIMT_GLOBAL_RACE, "global-memory race")                                                                          \
     X(SIMT_UNINITIALISED, "uninitialised read")                                                                        \
     X(SIMT_ASYNC_UNWAITED, "async copy not waited for")                                                                \
+    X(SIMT_PROXY, "missing proxy fence")                                                                               \
     X(SIMT_MBARRIER, "mbarrier phase error")                                                                           \
     X(SIMT_OUT_OF_BOUNDS, "out of bounds")                                                                             \
     X(SIMT_MISALIGNED, "misaligned access")                                                                            \
@@ -70,7 +71,7 @@ typedef struct simt_compile_options {
     const char *source;        // relative to the root, or absolute
     const char *entry, *args;  // kernel and its argument struct
     const char *config;        // text of rssm_config.h; NULL: the source needs none
-    const char *definitions;   // extra "-DNAME=VALUE ..." for tests, separated by blanks; NULL: none
+    const char *flags;         // further arguments of the compiler, separated by blanks; NULL: none
 } simt_compile_options;
 
 // Compiles into a temporary folder and loads. RSSM_E_NO_COMPILER, RSSM_E_COMPILE with the first error line, RSSM_E_IO.

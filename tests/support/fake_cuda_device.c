@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "tests/support/fake_cuda_state.h"
 
@@ -137,6 +138,7 @@ rssm_cuda_result fake_cuDeviceGetAttribute(int *value, unsigned attribute, int d
 rssm_cuda_result fake_cuDevicePrimaryCtxRetain(struct CUctx_st **context, int device)
 {
     FAKE_CALL(cuDevicePrimaryCtxRetain);
+    nanosleep(&(struct timespec){0, 1000000}, NULL); // it takes a while, and other threads arrive
     if (!fake_is_live(fake.contexts[device], FAKE_CONTEXT)) {
         struct CUctx_st    *created = fake_new(FAKE_CONTEXT, sizeof *created, NULL);
         struct CUstream_st *legacy = fake_new(FAKE_STREAM, sizeof *legacy, created);

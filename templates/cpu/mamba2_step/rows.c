@@ -3,7 +3,8 @@
 // Math     Of a head, with records j (history, then the token), s_j and decay as in prims/cpu_mamba2_terms.h:
 //            fold   S'[p,:] = decay S[p,:] + sum_j s_j x_j[p] B_j
 //            read   y[p]    = decay (S[p,:] . C) + sum_j s_j (B_j . C) x_j[p]
-//          then y += D x, the z gate, one rounding. A row that folds reads from S' before it is rounded. fp32 throughout.
+//          then y += D x, the z gate, one rounding. A row that folds reads from S' before it is rounded. fp32
+//          throughout.
 // Modes    APPEND        read over the history and the token; ring[start + h] = token
 //          FOLD_HISTORY  fold the history, then read the token; ring[start + h] = token. With h = 0: as APPEND
 //          FOLD_ALL      fold the history and the token; no record is written
@@ -13,20 +14,20 @@
 //          what no task writes, or writes itself: x ring and outputs by rows, dt ring by a head's first part, B ring by
 //          a group's first task.
 // Flow     1 locate  2 C to float, B_j . C; ask for the first head's rings
-//          per head: 3 record weights, ask for the next head's rings; per BLOCK rows: 4 read or fold the state, strictly
-//          in the order of its addresses, asking PREFETCH bytes ahead  5 records, D, gate, output; 6 append
+//          per head: 3 record weights, ask for the next head's rings; per BLOCK rows: 4 read or fold the state,
+//          strictly in the order of its addresses, asking PREFETCH bytes ahead  5 records, D, gate, output; 6 append
 // Traffic  The state once; a fold stores it once, however many records. Rings once per head, B ring once per task.
 #include "rssm_config.h"
 
-#include "prims/cpu_mamba2_terms.h"
+#include "prims/cpu_mamba2_output.h"
 #include "prims/cpu_state.h"
 
 enum {
-    BLOCK = 16,       // state rows between two visits to the x ring: short enough for loads to run ahead meanwhile
-    READ_ROWS = 4,    // rows whose sums over the lanes are taken together
-    FOLD_PAIRS = 4,   // pairs of vectors of a row that a fold keeps in registers
+    BLOCK = 16,         // state rows between two visits to the x ring: short enough for loads to run ahead meanwhile
+    READ_ROWS = 4,      // rows whose sums over the lanes are taken together
+    FOLD_PAIRS = 4,     // pairs of vectors of a row that a fold keeps in registers
     FIRST_BYTES = 4096, // of the state, asked for while the group's terms are computed
-    COLUMNS = 256,    // columns of B held as floats for a fold: 17 records of 128 columns are a quarter of an L1
+    COLUMNS = 256,      // columns of B held as floats for a fold: 17 records of 128 columns are a quarter of an L1
     B_COLUMNS = MAX_STATE_SIZE < COLUMNS ? MAX_STATE_SIZE : COLUMNS,
 };
 
@@ -37,9 +38,9 @@ RSSM_ASSERT(COLUMNS % PAIR == 0, "only a row's last columns are out of state ord
 
 // What the state's rows are multiplied with, in state order.
 typedef struct row_terms {
-    float    C[MAX_STATE_SIZE];
-    float    B[MAX_RECORDS][B_COLUMNS];   // of the folded records, from column first_column
-    rssm_i32 first_column;                // -1: none yet
+    _Alignas(64) float C[MAX_STATE_SIZE];
+    _Alignas(64) float B[MAX_RECORDS][B_COLUMNS]; // of the folded records, from column first_column
+    rssm_i32 first_column;                        // -1: none yet
 } row_terms;
 
 // ------------------------------------------------------------------------------------------------------------ read
@@ -56,7 +57,8 @@ RSSM_INLINE float read_row(const T_state *S, rssm_i32 N, const float *C, rssm_vf
         even = even + s.a * rssm_vload(C + n);
         odd = odd + s.b * rssm_vload(C + n + CFG_VEC);
     }
-    for (; n < N; n++) tail += rssm_to_float(S[n]) * C[n];
+    for (; n < N; n++)
+        tail += rssm_to_float(S[n]) * C[n];
     rssm_keep_order();
     *sum = even + odd;
     return tail;
@@ -69,7 +71,8 @@ RSSM_INLINE void read_block(const T_state *S, rssm_i32 N, const float *C, rssm_i
     for (; p + READ_ROWS <= n_rows; p += READ_ROWS) {
         rssm_vf sum[READ_ROWS];
         RSSM_UNROLL
-        for (rssm_i32 r = 0; r < READ_ROWS; r++) y[p + r] = read_row(S + (rssm_i64)(p + r) * N, N, C, &sum[r]);
+        for (rssm_i32 r = 0; r < READ_ROWS; r++)
+            y[p + r] = read_row(S + (rssm_i64)(p + r) * N, N, C, &sum[r]);
         rssm_vsum_four(y + p, sum);
     }
     for (; p < n_rows; p++) {
@@ -83,8 +86,8 @@ RSSM_INLINE void read_block(const T_state *S, rssm_i32 N, const float *C, rssm_i
 
 // A fold of some rows and columns of the state: S'[r,n] = decay S[r,n] + sum_j x[j][r] B[j][n].
 typedef struct fold_tile_terms {
-    const float (*x)[BLOCK];       // s_j x_j, from the first row
-    const float (*B)[B_COLUMNS];   // from the first column
+    const float (*x)[BLOCK];     // s_j x_j, from the first row
+    const float (*B)[B_COLUMNS]; // from the first column
     const float *C;
     rssm_i32     n_records;
     float        decay;
@@ -141,12 +144,15 @@ RSSM_INLINE void fold_rows(T_state *S, rssm_i32 N, rssm_i32 n_columns, const fol
         sum[r] = (rssm_vf){0};
         if (asks_ahead) rssm_prefetch(S + (rssm_i64)r * N, CFG_PREFETCH, n_columns * (rssm_i64)sizeof(T_state));
     }
-    for (; n + FOLD_PAIRS * PAIR <= n_columns; n += FOLD_PAIRS * PAIR) fold_tile(S, N, n, f, sum, rows, FOLD_PAIRS);
-    for (; n + PAIR <= n_columns; n += PAIR) fold_tile(S, N, n, f, sum, rows, 1);
+    for (; n + FOLD_PAIRS * PAIR <= n_columns; n += FOLD_PAIRS * PAIR)
+        fold_tile(S, N, n, f, sum, rows, FOLD_PAIRS);
+    for (; n + PAIR <= n_columns; n += PAIR)
+        fold_tile(S, N, n, f, sum, rows, 1);
     for (rssm_i32 r = 0; r < rows; r++) {
         for (rssm_i32 tail = n; tail < n_columns; tail++) {
             float s = rssm_to_float(S[(rssm_i64)r * N + tail]) * f->decay;
-            for (rssm_i32 j = 0; j < f->n_records; j++) s += f->x[j][r] * f->B[j][tail];
+            for (rssm_i32 j = 0; j < f->n_records; j++)
+                s += f->x[j][r] * f->B[j][tail];
             rssm_store_float(S + (rssm_i64)r * N + tail, s);
             y[r] += s * f->C[tail];
         }
@@ -157,7 +163,7 @@ RSSM_INLINE void fold_rows(T_state *S, rssm_i32 N, rssm_i32 n_columns, const fol
 // On return m->B holds the folded records from column `first`.
 RSSM_INLINE void load_columns(const place *w, const group_terms *g, row_terms *m, rssm_i32 first, rssm_i32 n_columns)
 {
-    float row[B_COLUMNS];
+    _Alignas(64) float row[B_COLUMNS];
     if (m->first_column == first) return;
     m->first_column = first;
     for (rssm_i32 j = 0; j < w->n_folded; j++) {
@@ -173,8 +179,10 @@ RSSM_INLINE void load_scaled_x(const place *w, const group_terms *g, const head_
     for (rssm_i32 j = 0; j < w->n_folded; j++) {
         const T_act *from = x_record(w, g, t, j) + first;
         rssm_i32     p = 0;
-        for (; p + CFG_VEC <= n_rows; p += CFG_VEC) rssm_vstore(x[j] + p, rssm_vload(from + p) * t->fold_scale[j]);
-        for (; p < n_rows; p++) x[j][p] = rssm_to_float(from[p]) * t->fold_scale[j];
+        for (; p + CFG_VEC <= n_rows; p += CFG_VEC)
+            rssm_vstore(x[j] + p, rssm_vload(from + p) * t->fold_scale[j]);
+        for (; p < n_rows; p++)
+            x[j][p] = rssm_to_float(from[p]) * t->fold_scale[j];
     }
 }
 
@@ -182,10 +190,11 @@ RSSM_INLINE void load_scaled_x(const place *w, const group_terms *g, const head_
 RSSM_INLINE void fold_block(T_state *S, rssm_i32 N, const place *w, const group_terms *g, const head_terms *t,
                             row_terms *m, rssm_i32 first, rssm_i32 n_rows, float *y)
 {
-    float x[MAX_RECORDS][BLOCK];
+    _Alignas(64) float x[MAX_RECORDS][BLOCK];
 
     load_scaled_x(w, g, t, first, n_rows, x);
-    for (rssm_i32 p = 0; p < n_rows; p++) y[p] = 0.0f;
+    for (rssm_i32 p = 0; p < n_rows; p++)
+        y[p] = 0.0f;
     for (rssm_i32 n = 0; n < N; n += B_COLUMNS) {
         const rssm_i32  n_columns = N - n < B_COLUMNS ? N - n : B_COLUMNS;
         fold_tile_terms f = {.B = m->B, .C = m->C + n, .n_records = w->n_folded, .decay = t->fold_decay};
@@ -210,9 +219,9 @@ RSSM_INLINE void step_head(const step_args *args, const place *w, const group_te
 {
     const rssm_i32 N = state_size_of(args);
     for (rssm_i32 first = w->row_begin; first < w->row_end; first += BLOCK) {
-        const rssm_i32 n_rows = w->row_end - first < BLOCK ? w->row_end - first : BLOCK;
-        T_state       *S = state_at(args, w, head, first);
-        float          y[BLOCK];
+        const rssm_i32     n_rows = w->row_end - first < BLOCK ? w->row_end - first : BLOCK;
+        T_state           *S = state_at(args, w, head, first);
+        _Alignas(64) float y[BLOCK];
         if (w->n_folded > 0) {
             fold_block(S, N, w, g, t, m, first, n_rows, y);
         } else {

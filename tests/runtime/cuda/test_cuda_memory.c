@@ -101,11 +101,14 @@ Test(cuda_memory, leaves_the_thread_as_it_was_where_it_cannot_begin)
     }
 }
 
+static pthread_barrier_t all_here;
+
 static void *allocate_and_free(void *argument)
 {
     fixture *f = argument;
     void    *memory = NULL;
 
+    pthread_barrier_wait(&all_here);
     for (int i = 0; i < 50; i++) {
         if (rssm_cuda_alloc(&f->devices[i % 2], 100, &memory, NULL) != RSSM_OK) return argument;
         rssm_cuda_free(&f->devices[i % 2], memory);
@@ -119,6 +122,7 @@ Test(cuda_memory, many_threads_retain_a_context_once)
     pthread_t threads[8];
 
     fixture_open(&f, 3);
+    pthread_barrier_init(&all_here, NULL, 8);
     for (int i = 0; i < 8; i++)
         cr_assert(pthread_create(&threads[i], NULL, allocate_and_free, &f) == 0);
     for (int i = 0; i < 8; i++) {

@@ -27,7 +27,7 @@ static rssm_db_trial new_trial(void)
     return t;
 }
 
-Test(failures, a_failing_step_of_a_recording_leaves_the_database_unchanged)
+Test(faults, a_failing_step_of_a_recording_leaves_the_database_unchanged)
 {
     scratch        s = scratch_begin();
     rssm_db_trial  trial = new_trial();
@@ -56,7 +56,7 @@ Test(failures, a_failing_step_of_a_recording_leaves_the_database_unchanged)
     scratch_end(&s);
 }
 
-Test(failures, a_failing_step_of_an_opening_is_reported_or_harmless)
+Test(faults, a_failing_step_of_an_opening_is_reported_or_harmless)
 {
     scratch s = scratch_begin();
     make_database(s.path, 2);
@@ -79,7 +79,7 @@ Test(failures, a_failing_step_of_an_opening_is_reported_or_harmless)
     scratch_end(&s);
 }
 
-Test(failures, a_failing_step_of_the_first_opening_makes_no_half_database)
+Test(faults, a_failing_step_of_the_first_opening_makes_no_half_database)
 {
     rssm_diag diag = {0};
     long      n = 1;
@@ -99,7 +99,7 @@ Test(failures, a_failing_step_of_the_first_opening_makes_no_half_database)
     cr_expect_gt(n, 40);
 }
 
-Test(failures, a_failing_step_of_a_query_gives_no_result)
+Test(faults, a_failing_step_of_a_query_gives_no_result)
 {
     scratch s = scratch_begin();
     make_database(s.path, 3);
@@ -128,7 +128,7 @@ Test(failures, a_failing_step_of_a_query_gives_no_result)
     scratch_end(&s);
 }
 
-Test(failures, a_failing_allocation_is_reported_and_changes_nothing)
+Test(faults, a_failing_allocation_is_reported_and_changes_nothing)
 {
     scratch        s = scratch_begin();
     rssm_db_trial  trial = new_trial();
@@ -165,7 +165,7 @@ Test(failures, a_failing_allocation_is_reported_and_changes_nothing)
 }
 
 // SQLite's own limit gives the very code that a full disk gives.
-Test(failures, a_full_disk_is_named_and_leaves_the_database_unchanged)
+Test(faults, a_full_disk_is_named_and_leaves_the_database_unchanged)
 {
     scratch        s = scratch_begin();
     rssm_db_trial  trial = new_trial();
@@ -182,7 +182,7 @@ Test(failures, a_full_disk_is_named_and_leaves_the_database_unchanged)
     scratch_end(&s);
 }
 
-Test(failures, a_writer_that_holds_the_file_for_ever_ends_in_busy)
+Test(faults, a_writer_that_holds_the_file_for_ever_ends_in_busy)
 {
     scratch       s = scratch_begin();
     rssm_db_trial trial = new_trial();

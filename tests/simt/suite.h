@@ -1,0 +1,47 @@
+// Runs a CUDA template under the emulator as the verifier would run it on a device: `advance` and one step template,
+// compiled for one problem and configuration, against the float64 oracle on poisoned, guarded buffers.
+#ifndef RSSM_SIMT_SUITE_H
+#define RSSM_SIMT_SUITE_H
+
+#include "gen/source.h"
+#include "gen/space.h"
+#include "tests/simt/emulator.h"
+#include "tuner/verify.h"
+
+typedef struct simt_case {
+    rssm_problem problem;
+    rssm_config  advance, step;
+    uint32_t     n_rows, n_slots;
+    uint32_t     n_steps; // 0: 2 L + 3
+    uint32_t     eager, flags;
+    uint64_t     seed;
+    const char  *compiler_flags; // NULL: none
+} simt_case;
+
+typedef struct simt_outcome {
+    rssm_status        status;
+    simt_report        report; // where the referee stopped a launch
+    rssm_verify_report verify;
+    double             run_seconds; // of the processor, without compilation
+    char               text[1200]; // what was wrong; "" if nothing
+} simt_outcome;
+
+// Facts of a problem on the device that the emulator stands for.
+rssm_facts simt_facts(const rssm_problem *problem);
+
+// Compiles both kernels from `root` and runs. True: clean.
+bool simt_run_case(const char *root, const simt_case *c, simt_outcome *out);
+
+// The default of a manifest, then each tunable at its least and its greatest value with the others at their default;
+// those that are valid for the problem, each once. Returns how many.
+enum { SIMT_CONFIGS_MAX = 1 + 2 * RSSM_TUNABLES_MAX };
+size_t simt_corner_configs(const rssm_manifest *manifest, const rssm_problem *problem,
+                           rssm_config out_configs[SIMT_CONFIGS_MAX]);
+
+// "mamba2_step_stream LOADS=16 … | mamba2 H=4 …"
+void simt_case_text(const simt_case *c, rssm_str *out);
+
+// The C++ compiler that templates are compiled with: $SIMT_CLANG, else what CMake found.
+const char *simt_clang(void);
+
+#endif
