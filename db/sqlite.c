@@ -14,10 +14,10 @@
 enum {
     HEADER_BYTES = 100,
     BUSY_TIMEOUT_MS = 2000,
-    // A statement may take this many virtual machine instructions: about a second of work and far more than a database
+    // A statement may take this many virtual machine instructions: half a second of work and far more than a database
     // of ours needs, so that a file whose pages point in circles ends in a status.
     WORK_UNIT = 100000,
-    WORK_UNITS = 200,
+    WORK_UNITS = 100,
 };
 
 struct rssm_sql_statement {

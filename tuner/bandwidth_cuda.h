@@ -4,7 +4,6 @@
 
 #include "tuner/bandwidth.h"
 
-// `read_write` is left at 0: it is not measured on GPUs.
 rssm_status rssm_bandwidth_measure_cuda(rssm_context *context, uint32_t device, rssm_bandwidth *out_bandwidth,
                                         rssm_diag *diag);
 

@@ -36,7 +36,7 @@ void        rssm_candidates_free(rssm_candidates *candidates);
 void rssm_candidate_build(const rssm_candidates *candidates, rssm_candidate *candidate);
 
 // Verifies a built one on the device, in both ring layouts, with `n_rows` rows; a wrong result or any other failure
-// sets its status and reason. On the CPU thread-safe for different candidates.
+// sets its status and reason. Thread-safe for different candidates.
 void rssm_candidate_verify(const rssm_candidates *candidates, rssm_candidate *candidate, uint32_t n_rows,
                            uint64_t seed);
 

@@ -260,6 +260,10 @@ rssm_status rssm_cli_parse(int argc, char **argv, rssm_cli *out_cli, rssm_diag *
         *out_cli = cli;
         return RSSM_OK;
     }
+    for (int i = 1; i < argc; i++) {
+        const size_t length = strlen(cli.words);
+        snprintf(cli.words + length, sizeof cli.words - length, "%s%s", i > 1 ? " " : "", argv[i]);
+    }
     if ((st = parse_command(&cli, argv[1], diag)) != RSSM_OK) return st;
     for (int i = 2; i < argc;) {
         int taken = 1;

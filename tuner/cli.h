@@ -32,6 +32,7 @@ typedef struct rssm_cli {
     double             budget_s; // 0: no limit
     uint64_t           seed;
     uint32_t           threads;
+    char               words[512];    // the words as typed, for records; cut if longer
     bool               json, all, rejected, help, version;
 } rssm_cli;
 

@@ -2,10 +2,12 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/json.h"
 #include "base/problem.h"
 #include "db/layers.h"
 #include "tuner/command.h"
@@ -147,6 +149,27 @@ static rssm_status tune_shape(const rssm_cli *cli, rssm_context *context, uint32
     return RSSM_OK;
 }
 
+// First line of JSON output: where and how what follows was measured.
+static void print_origin(const rssm_cli *cli, const rssm_device *device)
+{
+    rssm_str  out = {0};
+    char      date[32];
+    time_t    now = time(NULL);
+    struct tm utc;
+
+    strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &utc));
+    rssm_str_puts(&out, "{\"event\":\"run\",\"device\":");
+    rssm_json_quote(&out, device->info.name);
+    rssm_str_puts(&out, ",\"driver\":");
+    rssm_json_quote(&out, device->driver);
+    rssm_str_printf(&out, ",\"date\":\"%s\",\"version\":\"%s\",\"policy\":\"%s\",\"command\":", date, rssm_version(),
+                    rssm_session_policy(device));
+    rssm_json_quote(&out, cli->words);
+    rssm_str_puts(&out, "}\n");
+    rssm_command_print(&out);
+    rssm_str_free(&out);
+}
+
 rssm_status rssm_command_tune(const rssm_cli *cli, rssm_diag *diag)
 {
     rssm_status    st = RSSM_OK;
@@ -161,6 +184,7 @@ rssm_status rssm_command_tune(const rssm_cli *cli, rssm_diag *diag)
     RSSM_TRY(rssm_command_open(cli, &context, &device, diag));
     RSSM_TRY(rssm_layers_user_path(context->database, &path, diag));
     RSSM_TRY(rssm_db_open_write(path, &db, diag));
+    if (cli->json) print_origin(cli, &context->devices[device]);
     RSSM_TRY(rssm_session_advance(context, device, db, diag));
     RSSM_TRY(rssm_bandwidth_measure(context, device, &bandwidth, diag));
     for (uint32_t i = 0; i < model.n_shapes; i++)

@@ -170,7 +170,6 @@ static void verify_task(void *context, int i)
 static rssm_status build_and_verify(rssm_session *s, rssm_diag *diag)
 {
     const int     n_cores = rssm_usable_cores();
-    const int     n_verifiers = s->device->info.backend == RSSM_CPU ? n_cores : 1;
     rssm_status   st = RSSM_OK;
     size_t       *indices = rssm_calloc(s->candidates.n, sizeof *indices);
     batch_of_work work = {s, NULL};
@@ -185,7 +184,7 @@ static rssm_status build_and_verify(rssm_session *s, rssm_diag *diag)
         rssm_parallel_for(n_cores, count, build_task, &work);
         rssm_session_report(s, (rssm_progress){.phase = "building", .candidate = s->candidates.items[indices[at]].config_text},
                RSSM_BUILD_UNIT * count);
-        rssm_parallel_for(n_verifiers, count, verify_task, &work);
+        rssm_parallel_for(n_cores, count, verify_task, &work);
         for (int i = 0; i < count; i++) {
             const rssm_candidate *c = &s->candidates.items[work.indices[i]];
             rssm_session_report(s, (rssm_progress){.phase = "verifying", .candidate = c->config_text, .status = c->status,

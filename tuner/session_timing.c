@@ -5,7 +5,6 @@
 #include "tuner/session_parts.h"
 #include "tuner/statistics.h"
 
-enum { FINAL_ROUNDS = 3 };
 static const double FINAL_MARGIN = 1.06;   // finalists are within this of the best
 
 static rssm_status sample_run(rssm_run *run, uint32_t n, double *samples, rssm_diag *diag)
@@ -147,8 +146,10 @@ bool rssm_session_is_complete(rssm_session *s, uint32_t b, int mode)
 static rssm_status finish(rssm_session *s, uint32_t b, int mode, rssm_diag *diag)
 {
     rssm_status st = RSSM_OK;
-    for (int round = 0; round < FINAL_ROUNDS && st == RSSM_OK && !rssm_session_is_complete(s, b, mode) && !rssm_session_out_of_time(s); round++)
+    for (size_t round = 0; round < s->candidates.n; round++) {   // each round brings at least one new finalist
+        if (st != RSSM_OK || rssm_session_is_complete(s, b, mode) || rssm_session_out_of_time(s)) break;
         st = run_finals(s, b, mode, diag);
+    }
     return st;
 }
 

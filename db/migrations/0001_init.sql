@@ -110,18 +110,30 @@ SELECT r.id AS trial, p.text AS problem, d.name AS device, r.bucket, r.mode, r.t
 FROM ranked r JOIN problem p ON p.id = r.problem JOIN device_class d ON d.id = r.device JOIN policy o ON o.id = r.policy
 WHERE r.place = 1;
 
-CREATE TRIGGER device_class_is_kept BEFORE DELETE ON device_class BEGIN SELECT raise(ABORT, 'device_class is append-only'); END;
-CREATE TRIGGER device_class_is_fixed BEFORE UPDATE ON device_class BEGIN SELECT raise(ABORT, 'device_class is append-only'); END;
-CREATE TRIGGER env_is_kept BEFORE DELETE ON env BEGIN SELECT raise(ABORT, 'env is append-only'); END;
-CREATE TRIGGER env_is_fixed BEFORE UPDATE ON env BEGIN SELECT raise(ABORT, 'env is append-only'); END;
-CREATE TRIGGER policy_is_kept BEFORE DELETE ON policy BEGIN SELECT raise(ABORT, 'policy is append-only'); END;
-CREATE TRIGGER policy_is_fixed BEFORE UPDATE ON policy BEGIN SELECT raise(ABORT, 'policy is append-only'); END;
-CREATE TRIGGER problem_is_kept BEFORE DELETE ON problem BEGIN SELECT raise(ABORT, 'problem is append-only'); END;
-CREATE TRIGGER problem_is_fixed BEFORE UPDATE ON problem BEGIN SELECT raise(ABORT, 'problem is append-only'); END;
-CREATE TRIGGER candidate_is_kept BEFORE DELETE ON candidate BEGIN SELECT raise(ABORT, 'candidate is append-only'); END;
-CREATE TRIGGER candidate_is_fixed BEFORE UPDATE ON candidate BEGIN SELECT raise(ABORT, 'candidate is append-only'); END;
-CREATE TRIGGER trial_is_kept BEFORE DELETE ON trial BEGIN SELECT raise(ABORT, 'trial is append-only'); END;
-CREATE TRIGGER trial_is_fixed BEFORE UPDATE ON trial BEGIN SELECT raise(ABORT, 'trial is append-only'); END;
+CREATE TRIGGER device_class_is_kept BEFORE DELETE ON device_class
+BEGIN SELECT raise(ABORT, 'device_class is append-only'); END;
+CREATE TRIGGER device_class_is_fixed BEFORE UPDATE ON device_class
+BEGIN SELECT raise(ABORT, 'device_class is append-only'); END;
+CREATE TRIGGER env_is_kept BEFORE DELETE ON env
+BEGIN SELECT raise(ABORT, 'env is append-only'); END;
+CREATE TRIGGER env_is_fixed BEFORE UPDATE ON env
+BEGIN SELECT raise(ABORT, 'env is append-only'); END;
+CREATE TRIGGER policy_is_kept BEFORE DELETE ON policy
+BEGIN SELECT raise(ABORT, 'policy is append-only'); END;
+CREATE TRIGGER policy_is_fixed BEFORE UPDATE ON policy
+BEGIN SELECT raise(ABORT, 'policy is append-only'); END;
+CREATE TRIGGER problem_is_kept BEFORE DELETE ON problem
+BEGIN SELECT raise(ABORT, 'problem is append-only'); END;
+CREATE TRIGGER problem_is_fixed BEFORE UPDATE ON problem
+BEGIN SELECT raise(ABORT, 'problem is append-only'); END;
+CREATE TRIGGER candidate_is_kept BEFORE DELETE ON candidate
+BEGIN SELECT raise(ABORT, 'candidate is append-only'); END;
+CREATE TRIGGER candidate_is_fixed BEFORE UPDATE ON candidate
+BEGIN SELECT raise(ABORT, 'candidate is append-only'); END;
+CREATE TRIGGER trial_is_kept BEFORE DELETE ON trial
+BEGIN SELECT raise(ABORT, 'trial is append-only'); END;
+CREATE TRIGGER trial_is_fixed BEFORE UPDATE ON trial
+BEGIN SELECT raise(ABORT, 'trial is append-only'); END;
 -- REPLACE deletes without asking the triggers above.
 CREATE TRIGGER trial_is_not_replaced BEFORE INSERT ON trial WHEN EXISTS(SELECT 1 FROM trial WHERE id = NEW.id)
 BEGIN SELECT raise(ABORT, 'trial is append-only'); END;

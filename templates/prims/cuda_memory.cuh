@@ -52,6 +52,36 @@ GPU_FN gpu_vec4 gpu_load16(const void *from)
     return v;
 }
 
+// The same where `wanted`, zeros elsewhere: without a branch, and nothing is read where it is not wanted.
+GPU_FN rssm_u32 gpu_load4_if(const void *from, bool wanted)
+{
+    rssm_u32 word;
+    asm volatile("{\n\t.reg .pred p;\n\tsetp.ne.u32 p, %2, 0;\n\tmov.u32 %0, 0;\n\t@p ld.global.u32 %0, [%1];\n\t}"
+                 : "=&r"(word)
+                 : "l"(from), "r"((rssm_u32)wanted));
+    return word;
+}
+
+GPU_FN gpu_vec2 gpu_load8_if(const void *from, bool wanted)
+{
+    gpu_vec2 v;
+    asm volatile("{\n\t.reg .pred p;\n\tsetp.ne.u32 p, %3, 0;\n\tmov.u32 %0, 0;\n\tmov.u32 %1, 0;\n\t"
+                 "@p ld.global.v2.u32 {%0, %1}, [%2];\n\t}"
+                 : "=&r"(v.w[0]), "=&r"(v.w[1])
+                 : "l"(from), "r"((rssm_u32)wanted));
+    return v;
+}
+
+GPU_FN gpu_vec4 gpu_load16_if(const void *from, bool wanted)
+{
+    gpu_vec4 v;
+    asm volatile("{\n\t.reg .pred p;\n\tsetp.ne.u32 p, %5, 0;\n\tmov.u32 %0, 0;\n\tmov.u32 %1, 0;\n\t"
+                 "mov.u32 %2, 0;\n\tmov.u32 %3, 0;\n\t@p ld.global.v4.u32 {%0, %1, %2, %3}, [%4];\n\t}"
+                 : "=&r"(v.w[0]), "=&r"(v.w[1]), "=&r"(v.w[2]), "=&r"(v.w[3])
+                 : "l"(from), "r"((rssm_u32)wanted));
+    return v;
+}
+
 GPU_FN gpu_vec4 gpu_load16_no_allocate(const void *from)
 {
     gpu_vec4 v;

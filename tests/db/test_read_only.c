@@ -147,6 +147,33 @@ Test(read_only, a_read_only_folder_is_no_place_to_write)
     scratch_end(&s);
 }
 
+// Without a log there is nothing to lock, so a change by someone else must be noticed afterwards.
+Test(read_only, an_unlocked_read_notices_that_the_file_was_changed)
+{
+    scratch        s = scratch_begin();
+    rssm_diag      diag = {0};
+    rssm_db_query  query = {0};
+    rssm_db_rows   rows = {.n = 77};
+    rssm_db_known  known = {.median_ns = 77};
+    rssm_db_trial  trial = sample_trial("K=0", 100.0);
+    rssm_db_binary binary = {.n_bytes = 77};
+    rssm_hash      key = hash_of(0x80);
+    prepare(s.path, NO_LOG);
+    rssm_db *db = open_read(s.path);
+    cr_expect_str_eq(rssm_db_journal(db), "immutable");
+    trial.build_key = key;
+    cr_expect_eq(rssm_db_trial_known(db, &trial, &known, &diag), RSSM_OK, "%s", diag.text);
+    cr_expect(known.is_known);
+    tamper(s.path, "PRAGMA journal_mode = DELETE");
+    known.median_ns = 77;
+    cr_expect_eq(rssm_db_trials(db, &query, &rows, &diag), RSSM_E_BUSY, "%s", diag.text);
+    cr_expect_eq(rssm_db_trial_known(db, &trial, &known, &diag), RSSM_E_BUSY);
+    cr_expect_eq(rssm_db_binary_read(db, &key, &binary, &diag), RSSM_E_BUSY);
+    cr_expect(rows.n == 77 && known.median_ns == 77 && binary.n_bytes == 77, "an output was touched");
+    rssm_db_close(db);
+    scratch_end(&s);
+}
+
 Test(read_only, the_next_writer_repairs_what_a_dead_one_left)
 {
     scratch     s = scratch_begin();

@@ -63,11 +63,12 @@ static void check_target(const void *to, bool shared, uint32_t site)
 
 static simt_copy *issue(simt_copy copy)
 {
-    simt_copy **link = &simt.copies, *c = malloc(sizeof *c);
-    if (!c) abort();
+    simt_copy **link = &simt.copies, *c;
     if (copy.n_read) simt_access(copy.from, copy.n_read, ACCESS_LOAD, simt.self->index, copy.site, true);
     simt_access(copy.to, copy.n, ACCESS_STORE, simt.self->index, copy.site, true);
     simt_clock_pass(simt.self);
+    c = malloc(sizeof *c);
+    if (!c) abort();
     *c = copy;
     c->thread = simt.self->index;
     c->next = NULL;
@@ -113,7 +114,11 @@ static simt_mbarrier *find_mbarrier(void *object, uint32_t site)
     simt_mbarrier *m = simt.mbarriers;
     while (m < simt.mbarriers + MBARRIERS && m->object != object)
         m++;
-    if (object && m < simt.mbarriers + MBARRIERS) return m;
+    if (object && m < simt.mbarriers + MBARRIERS) {
+        if (simt.self->clock[m->init_thread] >= m->init_clock) return m;
+        simt_fail(SIMT_MBARRIER, site, "%s uses an mbarrier that thread %u initialised at %s; nothing orders the two",
+                  simt_owner_text(simt_owner(simt.self->index)).c, m->init_thread, simt_site_text(m->init_site).c);
+    }
     size_t offset;
     if (!simt_locate(object, &offset)) simt_access(object, 8, ACCESS_ATOMIC, simt.self->index, site, true);
     simt_fail(SIMT_MBARRIER, site, "%s uses an mbarrier that was not initialised",

@@ -48,7 +48,7 @@ typedef struct simt_record {
 enum { ATOMIC_BIT = 1u << 31, OWNER_THREAD_BITS = 11, ENGINE = 1025, PREVIOUS = 1026, READERS = 3 };
 
 typedef struct simt_shadow {
-    simt_record write, reads[READERS];
+    simt_record write, reads[READERS]; // the last plain write; plain reads and atomics since, packed to the front
 } simt_shadow;
 
 typedef enum simt_state { SIMT_READY, SIMT_AT_WARP, SIMT_AT_BARRIER, SIMT_AT_MBARRIER, SIMT_SPINNING, SIMT_DONE } simt_state;

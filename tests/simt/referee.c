@@ -101,17 +101,23 @@ static void check_state(const void *address, size_t n, size_t offset, simt_acces
     }
 }
 
+// Plain reads and atomics since the last plain write. Two of one kind do not conflict.
 static void record_read(simt_shadow *s, simt_record r, size_t offset, uint32_t who)
 {
     int replaced = -1;
-    for (int i = 0; i < READERS && replaced < 0; i++)
-        if (s->reads[i].owner == r.owner || s->reads[i].site == 0) replaced = i;
-    // A reader that is ordered before this one is covered by it.
-    for (int i = 0; i < READERS && replaced < 0; i++)
-        if (order_of(&s->reads[i], offset, who) == ORDERED) replaced = i;
+    for (int i = 0; i < READERS && replaced < 0; i++) {
+        const simt_record *old = &s->reads[i];
+        // An access of the same kind that is ordered before this one is covered by it.
+        if (old->site == 0 || ((old->clock ^ r.clock) < ATOMIC_BIT && order_of(old, offset, who) == ORDERED)) replaced = i;
+    }
     // Three concurrent readers: keep two of different warps.
     if (replaced < 0) replaced = s->reads[0].owner / SIMT_WARP == r.owner / SIMT_WARP ? 0 : 1;
     s->reads[replaced] = r;
+}
+
+static bool conflicts(const simt_record *r, simt_access_kind kind)
+{
+    return kind == ACCESS_STORE || (kind == ACCESS_ATOMIC) == !(r->clock & ATOMIC_BIT);
 }
 
 static void judge_byte(size_t offset, simt_access_kind kind, uint32_t who, simt_record now)
@@ -119,16 +125,17 @@ static void judge_byte(size_t offset, simt_access_kind kind, uint32_t who, simt_
     simt_shadow *s = simt.shadow + offset;
     order        o = order_of(&s->write, offset, who);
 
-    if (o != ORDERED && !(kind == ACCESS_ATOMIC && s->write.clock & ATOMIC_BIT && o == RACING)) {
-        fail_conflict(o, &s->write, offset, kind, who, now.site, true);
+    if (o != ORDERED) fail_conflict(o, &s->write, offset, kind, who, now.site, true);
+    for (int i = 0; i < READERS; i++) {
+        if (s->reads[i].site == 0) break;
+        o = order_of(&s->reads[i], offset, who);
+        if (o == ORDERED || (o == RACING && !conflicts(&s->reads[i], kind))) continue;
+        if (kind == ACCESS_LOAD && !(s->reads[i].clock & ATOMIC_BIT)) continue;
+        fail_conflict(o, &s->reads[i], offset, kind, who, now.site, false);
     }
-    if (kind == ACCESS_LOAD) {
+    if (kind != ACCESS_STORE) {
         record_read(s, now, offset, who);
         return;
-    }
-    for (int i = 0; i < READERS; i++) {
-        o = order_of(&s->reads[i], offset, who);
-        if (o != ORDERED) fail_conflict(o, &s->reads[i], offset, kind, who, now.site, false);
     }
     s->write = now;
     memset(s->reads, 0, sizeof s->reads);

@@ -249,7 +249,7 @@ static void diagnose(void)
 
     if (warp) diagnose_lanes(warp);
     if (simt.failed) return;
-    if (barrier && simt.barriers[barrier->barrier].expected == simt.n_threads && !mbarrier && !spinning) {
+    if (barrier && barrier->barrier == 0 && !mbarrier && !spinning) {
         for (uint32_t i = 0; i < simt.n_threads; i++) {
             const simt_thread *t = &simt.threads[i];
             if (t->state == SIMT_AT_BARRIER && t->barrier == barrier->barrier) continue;

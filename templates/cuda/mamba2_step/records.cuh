@@ -107,14 +107,20 @@ struct HeadInputs {
     rssm_u32 times[SCAN_RECORDS];   // processed dt of records lane * SCAN_RECORDS + i
 };
 
+// The head of this warp in a pass, counted from the block's first. From the last warp down: the first warps have most
+// to do with the records' products.
+GPU_FN rssm_i32 pass_head(int pass)
+{
+    return pass * CFG_WARPS + CFG_WARPS - 1 - gpu_warp();
+}
+
 // The part that does not depend on the row.
 GPU_FN void load_parameters(const rssm_mamba2_step_kernel_args &args, const Place &place, HeadInputs inputs[HEAD_PASSES])
 {
 #pragma unroll
     for (int pass = 0; pass < HEAD_PASSES; pass++) {
-        const rssm_i32 local = gpu_warp() + pass * CFG_WARPS;
-        if (local >= CFG_HEADS) break;
-        const rssm_i32 head = place.head + local;
+        if (pass_head(pass) >= CFG_HEADS) continue;
+        const rssm_i32 head = place.head + pass_head(pass);
         inputs[pass].A = gpu_load4(args.A + head);
         inputs[pass].D = args.D ? load_coded(args.D, head, args.parameter_type) : 0;
         inputs[pass].bias = args.dt_bias ? load_coded(args.dt_bias, head, args.parameter_type) : 0;
@@ -126,22 +132,18 @@ GPU_FN void load_times(const rssm_mamba2_step_kernel_args &args, const Place &pl
 {
 #pragma unroll
     for (int pass = 0; pass < HEAD_PASSES; pass++) {
-        const rssm_i32 local = gpu_warp() + pass * CFG_WARPS;
-        if (local >= CFG_HEADS) break;
-        const rssm_i32 head = place.head + local;
+        if (pass_head(pass) >= CFG_HEADS) continue;
+        const rssm_i32 head = place.head + pass_head(pass);
+        const char    *ring = ring_at<float>(args.dt_ring, row.slot, head);
         inputs[pass].dt = 0;
-        if (row.has_token) {
-            const rssm_i64 at = row.token * args.dt.token_stride + head * args.dt.head_stride;
+        if (has_token(row)) {
+            const rssm_i64 at = stride_times(args.dt.token_stride, row.token) + stride_times(args.dt.head_stride, head);
             inputs[pass].dt = load_coded(args.dt.data, at, args.dt_type);
         }
 #pragma unroll
         for (int i = 0; i < SCAN_RECORDS; i++) {
             const rssm_i32 record = gpu_lane() * SCAN_RECORDS + i;
-            inputs[pass].times[i] = 0;
-            if (record < row.h) {
-                inputs[pass].times[i] =
-                    gpu_load4(record_at<float>(args.dt_ring, row.slot, head, ring_index(row, record)));
-            }
+            inputs[pass].times[i] = gpu_load4_if(ring + record_offset<float>(args.dt_ring, row, record), record < row.h);
         }
     }
 }
@@ -167,8 +169,8 @@ GPU_FN void finish_head(const rssm_mamba2_step_kernel_args &args, const Place &p
 {
     const float A = rssm_bits_float(inputs.A);
     const float raw = decode_coded(inputs.dt, args.dt_type) + decode_coded(inputs.bias, args.parameter_type);
-    const float d = !row.has_token ? 0.0f : args.dt_softplus ? rssm_softplus(raw) : raw;
-    const float lead = row.folded > 0 && !row.folds_token ? 0.0f : d;
+    const float d = !has_token(row) ? 0.0f : args.dt_softplus ? rssm_softplus(raw) : raw;
+    const float lead = row.folded == row.h && row.h > 0 ? 0.0f : d;
     float       own = 0.0f, total;
 
 #pragma unroll
@@ -178,22 +180,25 @@ GPU_FN void finish_head(const rssm_mamba2_step_kernel_args &args, const Place &p
     for (int i = SCAN_RECORDS - 1; i >= 0; i--) {
         const rssm_i32 record = gpu_lane() * SCAN_RECORDS + i;
         const float    time = rssm_bits_float(inputs.times[i]);
-        if (record < row.h) shared.s[local][record] = time * rssm_exp(A * (later + lead));
+        const float    s = time * rssm_exp(A * (later + lead));
+        if (record < row.h) shared.s[local][record] = s;
         later += time;
     }
-    const float decay = rssm_exp(A * (total + lead));
+    // Lane 0: the checkpoint's decay; lane 1: the current token's alone.
+    const float decay = rssm_exp(A * (gpu_lane() == 0 ? total + lead : d));
+    const float token_decay = gpu_shuffle_from(decay, 1);
     if (gpu_lane() != 0) return;
 
     HeadFactors factors;
     factors.checkpoint = decay;
-    factors.output = row.folded == 0 ? decay : row.folds_token ? 1.0f : rssm_exp(A * d);
-    factors.current = row.folds_token ? 0.0f : d;
+    factors.output = row.folded == 0 ? decay : folds_token(row) ? 1.0f : token_decay;
+    factors.current = folds_token(row) ? 0.0f : d;
     factors.skip = decode_coded(inputs.D, args.parameter_type);
     shared.head[local] = factors;
     shared.s[local][row.h] = d;
-    if (appends(row) && place.owns_heads) {
-        void *record = record_at<float>(args.dt_ring, row.slot, place.head + local, ring_index(row, row.h));
-        gpu_store4(record, rssm_float_bits(d));
+    if (row.appends && place.owns_heads) {
+        char *ring = ring_at<float>(args.dt_ring, row.slot, place.head + local);
+        gpu_store4(ring + record_offset<float>(args.dt_ring, row, row.h), rssm_float_bits(d));
     }
 }
 
@@ -202,8 +207,7 @@ GPU_FN void finish_heads(const rssm_mamba2_step_kernel_args &args, const Place &
 {
 #pragma unroll
     for (int pass = 0; pass < HEAD_PASSES; pass++) {
-        const rssm_i32 local = gpu_warp() + pass * CFG_WARPS;
-        if (local < CFG_HEADS) finish_head(args, place, row, shared, local, inputs[pass]);
+        if (pass_head(pass) < CFG_HEADS) finish_head(args, place, row, shared, pass_head(pass), inputs[pass]);
     }
 }
 
@@ -231,28 +235,14 @@ GPU_FN rssm_i32 lane_chunk(rssm_i32 i)
     return i * RECORD_LANES + gpu_lane() % RECORD_LANES;
 }
 
-// 16 bytes of an activation, which is aligned to 8 only.
-GPU_FN gpu_vec4 load_token_chunk(const char *from)
-{
-    const gpu_vec2 lower = gpu_load8(from), upper = gpu_load8(from + 8);
-    gpu_vec4       v;
-    v.w[0] = lower.w[0];
-    v.w[1] = lower.w[1];
-    v.w[2] = upper.w[0];
-    v.w[3] = upper.w[1];
-    return v;
-}
-
 // This lane's chunks of the current C; zeros without a token.
 GPU_FN void load_c(const rssm_mamba2_step_kernel_args &args, const Place &place, const Row &row,
                    gpu_vec4 c[LANE_CHUNKS])
 {
+    const char *from = token_at<T_act>(args.C, row.token, place.group);
 #pragma unroll
     for (int i = 0; i < LANE_CHUNKS; i++) {
-        c[i] = zero_vec4();
-        if (row.has_token && lane_chunk(i) < CHUNKS) {
-            c[i] = load_token_chunk(token_at<T_act>(args.C, row.token, place.group) + lane_chunk(i) * 16);
-        }
+        c[i] = gpu_load16_if(from + lane_chunk(i) * 16, has_token(row) && lane_chunk(i) < CHUNKS);
     }
 }
 
@@ -261,20 +251,15 @@ template <int COUNT>
 GPU_FN void load_chunks(const rssm_mamba2_step_kernel_args &args, const Place &place, const Row &row, rssm_i32 first,
                         Chunks<COUNT> &chunks)
 {
+    const char *ring = ring_at<T_act>(args.B_ring, row.slot, place.group);
+    const char *now = token_at<T_act>(args.B, row.token, place.group);
 #pragma unroll
     for (int pass = 0; pass < COUNT; pass++) {
         const rssm_i32 record = chunk_record(first + pass);
+        const char    *from = record < row.h ? ring + record_offset<T_act>(args.B_ring, row, record) : now;
 #pragma unroll
         for (int i = 0; i < LANE_CHUNKS; i++) {
-            const rssm_i32 offset = lane_chunk(i) * 16;
-            chunks.b[pass][i] = zero_vec4();
-            if (record > row.h || lane_chunk(i) >= CHUNKS) continue;
-            if (record < row.h) {
-                const rssm_i32 index = ring_index(row, record);
-                chunks.b[pass][i] = gpu_load16(record_at<T_act>(args.B_ring, row.slot, place.group, index) + offset);
-            } else if (row.has_token) {
-                chunks.b[pass][i] = load_token_chunk(token_at<T_act>(args.B, row.token, place.group) + offset);
-            }
+            chunks.b[pass][i] = gpu_load16_if(from + lane_chunk(i) * 16, record < row.live && lane_chunk(i) < CHUNKS);
         }
     }
 }
@@ -325,42 +310,63 @@ GPU_FN void stage_chunk(Shared &shared, rssm_i32 record, rssm_i32 chunk, const g
     }
 }
 
-// Products with C into shared.bc; for a fold the records into shared.b, zeros behind the last; B to its ring.
+// Products with C into shared.bc, zeros where there is no record.
+template <int COUNT>
+GPU_FN void share_products(Shared &shared, rssm_i32 first, const Chunks<COUNT> &chunks, const gpu_vec4 c[LANE_CHUNKS])
+{
+#pragma unroll
+    for (int pass = 0; pass < COUNT; pass++) {
+        const rssm_i32 record = chunk_record(first + pass);
+        const float    product = dot(chunks.b[pass], c);
+        if (gpu_lane() % RECORD_LANES == 0 && record < CFG_RECORD_SLOTS) shared.bc[record] = product;
+    }
+}
+
+// For a fold: the held records into shared.b, zeros behind the last.
+template <int COUNT>
+GPU_FN void stage_chunks(const Row &row, Shared &shared, rssm_i32 first, const Chunks<COUNT> &chunks)
+{
+#pragma unroll
+    for (int pass = 0; pass < COUNT; pass++) {
+        const rssm_i32 record = chunk_record(first + pass);
+#pragma unroll
+        for (int i = 0; i < LANE_CHUNKS; i++) {
+            const gpu_vec4 v = record < row.folded ? chunks.b[pass][i] : zero_vec4();
+            stage_chunk(shared, record, lane_chunk(i), v, record < HELD_RECORDS && lane_chunk(i) < CHUNKS);
+        }
+    }
+}
+
+// The current token's B becomes record h.
+template <int COUNT>
+GPU_FN void append_chunks(const rssm_mamba2_step_kernel_args &args, const Place &place, const Row &row, rssm_i32 first,
+                          const Chunks<COUNT> &chunks)
+{
+    char *to = ring_at<T_act>(args.B_ring, row.slot, place.group) + record_offset<T_act>(args.B_ring, row, row.h);
+#pragma unroll
+    for (int pass = 0; pass < COUNT; pass++) {
+        if (chunk_record(first + pass) != row.h) continue;
+#pragma unroll
+        for (int i = 0; i < LANE_CHUNKS; i++) {
+            if (lane_chunk(i) < CHUNKS) gpu_store16(to + lane_chunk(i) * 16, chunks.b[pass][i]);
+        }
+    }
+}
+
 template <int COUNT>
 GPU_FN void use_chunks(const rssm_mamba2_step_kernel_args &args, const Place &place, const Row &row, Shared &shared,
                        rssm_i32 first, const Chunks<COUNT> &chunks, const gpu_vec4 c[LANE_CHUNKS])
 {
-    const rssm_i32 staged = (row.folded + BLOCK_RECORDS - 1) / BLOCK_RECORDS * BLOCK_RECORDS;
-#pragma unroll
-    for (int pass = 0; pass < COUNT; pass++) {
-        const rssm_i32 record = chunk_record(first + pass);
-        const rssm_i32 warp_record = record - gpu_lane() / RECORD_LANES;   // the same in all lanes
-        if (warp_record <= row.h) {
-            const float product = dot(chunks.b[pass], c);
-            if (record <= row.h && gpu_lane() % RECORD_LANES == 0) shared.bc[record] = product;
-        }
-        if (warp_record < staged && warp_record < HELD_RECORDS) {
-#pragma unroll
-            for (int i = 0; i < LANE_CHUNKS; i++) {
-                const gpu_vec4 v = record < row.folded ? chunks.b[pass][i] : zero_vec4();
-                stage_chunk(shared, record, lane_chunk(i), v, record < HELD_RECORDS && lane_chunk(i) < CHUNKS);
-            }
-        }
-        if (record == row.h && appends(row) && place.owns_group) {
-            char *to = record_at<T_act>(args.B_ring, row.slot, place.group, ring_index(row, record));
-#pragma unroll
-            for (int i = 0; i < LANE_CHUNKS; i++) {
-                if (lane_chunk(i) < CHUNKS) gpu_store16(to + lane_chunk(i) * 16, chunks.b[pass][i]);
-            }
-        }
-    }
+    share_products(shared, first, chunks, c);
+    if (row.folded > 0) stage_chunks(row, shared, first, chunks);
+    if (row.appends && place.owns_group) append_chunks(args, place, row, first, chunks);
 }
 
 // The records behind the held passes, one pass at a time: nothing of them is in flight yet.
 GPU_FN void finish_chunks(const rssm_mamba2_step_kernel_args &args, const Place &place, const Row &row, Shared &shared,
                           const gpu_vec4 c[LANE_CHUNKS])
 {
-    const rssm_i32 last = row.folded > 0 ? row.h / BLOCK_RECORDS * BLOCK_RECORDS + BLOCK_RECORDS - 1 : row.h;
+    const rssm_i32 last = row.h / BLOCK_RECORDS * BLOCK_RECORDS + BLOCK_RECORDS - 1;
 #pragma unroll 1
     for (rssm_i32 pass = PASSES; pass * RECORDS_PER_PASS <= last; pass++) {
         Chunks<1> chunks;

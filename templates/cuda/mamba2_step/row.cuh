@@ -8,14 +8,15 @@
 #include "prims/cuda_memory.cuh"
 
 // A row's part in this step; the same in all threads of a block.
-struct Row {
+struct alignas(16) Row {
     rssm_i32 slot;
     rssm_i32 token;
     rssm_i32 start;         // ring index of the oldest record
     rssm_i32 h;             // records in the ring
+    rssm_i32 live;          // records with the current token, which is record h: h or h + 1
     rssm_i32 folded;        // records that go into the checkpoint, from the oldest; 0: it is only read
-    bool     has_token;     // t = 1
-    bool     folds_token;   // they include the current token; otherwise a token becomes record h of the ring
+    rssm_i32 appends;       // not 0: the current token becomes record h of the ring
+    rssm_i32 reserved;
 };
 
 // What a block is asked to do with its row.
@@ -29,22 +30,30 @@ GPU_FN Work read_row(const rssm_descriptor *descriptors, rssm_i32 index, Row &ro
     const gpu_vec2 place = gpu_load8(&d->slot);   // slot, token
     const gpu_vec2 window = gpu_load8(&d->start); // start, h, t, mode
     const rssm_i32 mode = (rssm_i32)(window.w[1] >> 16);
+    const rssm_i32 t = (window.w[1] & 0xffffu) != 0;
+    const bool     folds_token = mode == RSSM_MODE_FOLD_ALL && t;
 
     row.slot = (rssm_i32)place.w[0];
     row.token = (rssm_i32)place.w[1];
     row.start = (rssm_i32)(window.w[0] & 0xffffu);
     row.h = (rssm_i32)(window.w[0] >> 16);
-    row.has_token = (window.w[1] & 0xffffu) != 0;
-    row.folds_token = mode == RSSM_MODE_FOLD_ALL && row.has_token;
-    row.folded = mode == RSSM_MODE_FOLD_ALL || mode == RSSM_MODE_FOLD_HISTORY ? row.h + row.folds_token : 0;
-    if (row.slot >= 0 && mode != RSSM_MODE_NONE && (row.folded > 0 || row.has_token)) return WORK_STEP;
+    row.live = row.h + t;
+    row.folded = mode == RSSM_MODE_FOLD_ALL || mode == RSSM_MODE_FOLD_HISTORY ? row.h + folds_token : 0;
+    row.appends = t && !folds_token;
+    row.reserved = 0;
+    if (row.slot >= 0 && mode != RSSM_MODE_NONE && (row.folded > 0 || t)) return WORK_STEP;
     return row.token >= 0 ? WORK_ZEROS : WORK_NONE;
 }
 
-// Does the current token become record h of the ring?
-GPU_FN bool appends(const Row &row)
+GPU_FN bool has_token(const Row &row)
 {
-    return row.has_token && !row.folds_token;
+    return row.live > row.h;
+}
+
+// Does the fold take the current token too?
+GPU_FN bool folds_token(const Row &row)
+{
+    return row.folded > row.h;
 }
 
 GPU_FN rssm_i32 ring_index(const Row &row, rssm_i32 record)
@@ -52,17 +61,29 @@ GPU_FN rssm_i32 ring_index(const Row &row, rssm_i32 record)
     return rssm_ring_index(row.start, record, CFG_RING_LENGTH);
 }
 
+// index * stride for an index that is not negative: two multiplications where a signed one takes five.
+GPU_FN rssm_i64 stride_times(rssm_i64 stride, rssm_i32 index)
+{
+    return (rssm_i64)((rssm_u64)stride * (rssm_u32)index);
+}
+
 // Element [token][head or group][0] of an activation, in bytes.
 template <class T> GPU_FN char *token_at(const rssm_token_view &view, rssm_i32 token, rssm_i32 head)
 {
-    return (char *)view.data + (token * view.token_stride + head * view.head_stride) * (rssm_i64)sizeof(T);
+    return (char *)view.data +
+           (stride_times(view.token_stride, token) + stride_times(view.head_stride, head)) * (rssm_i64)sizeof(T);
 }
 
-// Record [slot][head or group][index][0] of a ring, in bytes.
-template <class T> GPU_FN char *record_at(const rssm_ring_view &view, rssm_i32 slot, rssm_i32 head, rssm_i32 index)
+// Record [slot][head or group][0][0] of a ring, in bytes, and what lies between two records.
+template <class T> GPU_FN char *ring_at(const rssm_ring_view &view, rssm_i32 slot, rssm_i32 head)
 {
     return (char *)view.data +
-           (slot * view.slot_stride + head * view.head_stride + index * view.record_stride) * (rssm_i64)sizeof(T);
+           (stride_times(view.slot_stride, slot) + stride_times(view.head_stride, head)) * (rssm_i64)sizeof(T);
+}
+
+template <class T> GPU_FN rssm_i64 record_offset(const rssm_ring_view &view, const Row &row, rssm_i32 record)
+{
+    return stride_times(view.record_stride * (rssm_i64)sizeof(T), ring_index(row, record));
 }
 
 // The bits of element `index` of a tensor whose format is a run-time code, and their value: apart, so that nothing

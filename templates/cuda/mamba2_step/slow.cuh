@@ -20,12 +20,11 @@ GPU_FN void step_piece_slowly(const rssm_mamba2_step_kernel_args &args, const Pl
         for (int e = 0; e < PIECE; e++) s[e] *= shared.head[tile.local].checkpoint;
 #pragma unroll 1
         for (rssm_i32 record = 0; record < row.folded; record++) {
-            const rssm_i32 index = ring_index(row, record);
-            const char    *b = token_at<T_act>(args.B, row.token, place.group);
-            const char    *x = token_at<T_act>(args.x, row.token, head);
+            const char *b = token_at<T_act>(args.B, row.token, place.group);
+            const char *x = token_at<T_act>(args.x, row.token, head);
             if (record < row.h) {
-                b = record_at<T_act>(args.B_ring, row.slot, place.group, index);
-                x = record_at<T_act>(args.x_ring, row.slot, head, index);
+                b = ring_at<T_act>(args.B_ring, row.slot, place.group) + record_offset<T_act>(args.B_ring, row, record);
+                x = ring_at<T_act>(args.x_ring, row.slot, head) + record_offset<T_act>(args.x_ring, row, record);
             }
             const float factor = shared.s[tile.local][record] * rssm_to_float(((const T_act *)x)[p]);
 #pragma unroll
@@ -62,10 +61,10 @@ GPU_FN void step_tiles_slowly(const rssm_mamba2_step_kernel_args &args, const Pl
         for (int r = 0; r < 4; r++) y[r] *= shared.head[tile.local].output;
 #pragma unroll 1
         for (rssm_i32 record = gpu_lane() / 4; record <= row.h; record += 8) {
-            rssm_u32 words[ROW_WORDS];
-            load_x(args, place, row, tile, record, words);
-            add_record(row, shared, tile, record, words, y);
-            if (record == row.h && appends(row)) append_x(args, place, row, tile, words);
+            alignas(16) rssm_u32 words[1][ROW_WORDS];
+            load_x<1>(args, place, row, tile, record, words);
+            add_record(row, shared, tile, record, words[0], y);
+            if (record == row.h && row.appends) append_x(args, place, row, tile, words[0]);
         }
         store_output(args, place, row, tile, load_z(args, place, row, tile), y);
     }

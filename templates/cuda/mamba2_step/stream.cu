@@ -36,7 +36,7 @@ enum {
     RAGGED = CFG_STATE_SIZE % UNIT != 0,                       // the last unit has columns that do not exist
 };
 // Warps that must fit on a multiprocessor together, which caps the registers of a thread at 128, 168 or 255.
-constexpr int RESIDENT_WARPS = USE_BF16 && CFG_STATE_SIZE <= 128 ? 16 : CFG_HELD_BLOCKS == 1 ? 12 : 8;
+constexpr int RESIDENT_WARPS = USE_BF16 && CFG_STATE_SIZE <= 128 ? CFG_RESIDENT : CFG_HELD_BLOCKS == 1 ? 12 : 8;
 
 static_assert(CFG_MAX_TOKENS == 1, "one token per row");
 static_assert(CFG_HEAD_DIM % 16 == 0 && CFG_STATE_SIZE % 16 == 0, "whole tiles, whole pieces");
@@ -97,11 +97,7 @@ GPU_FN void load_unit(const char *checkpoint, rssm_u64 policy, int u, Unit &unit
 GPU_FN void load_records(const rssm_mamba2_step_kernel_args &args, const Place &place, const Row &row, int k,
                          Held &held)
 {
-    const Tile tile = locate_tile(place, k);
-#pragma unroll
-    for (int i = 0; i < HELD_GROUPS; i++) {
-        load_x(args, place, row, tile, i * 8 + gpu_lane() / 4, held.records[k].x[i]);
-    }
+    load_x<HELD_GROUPS>(args, place, row, locate_tile(place, k), gpu_lane() / 4, held.records[k].x);
 }
 
 // The lane's columns of C in unit `u`, as stored.
@@ -188,7 +184,7 @@ GPU_FN void finish_tile(const rssm_mamba2_step_kernel_args &args, const Place &p
     for (int i = 0; i < HELD_GROUPS; i++) {
         const rssm_i32 record = i * 8 + gpu_lane() / 4;
         add_record(row, shared, tile, record, records.x[i], y);
-        if (record == row.h && appends(row)) append_x(args, place, row, tile, records.x[i]);
+        if (record == row.h && row.appends) append_x(args, place, row, tile, records.x[i]);
     }
     store_output(args, place, row, tile, z, y);
 }
@@ -260,13 +256,13 @@ extern "C" __global__ void __launch_bounds__(CFG_THREADS, most(1, RESIDENT_WARPS
     for (int u = 0; u < DEPTH; u++) load_unit(checkpoint, policy, u, held.unit[u]);
 
     share_c(shared, c);
-    use_chunks(args, place, row, shared, 0, chunks, c);
     finish_heads(args, place, row, shared, inputs);
+    use_chunks(args, place, row, shared, 0, chunks, c);
     finish_chunks(args, place, row, shared, c);
     if (gpu_thread() == 0) shared.row = row;
     gpu_barrier<CFG_WARPS>();   // shared: written by all warps -> read by all
 
-    if (SLOW_RECORDS && shared.row.h >= HELD_RECORDS) step_tiles_slowly(args, place, shared, checkpoint);
+    if (SLOW_RECORDS && shared.row.live > HELD_RECORDS) step_tiles_slowly(args, place, shared, checkpoint);
     else if (shared.row.folded > 0) stream_tiles<true>(args, place, shared, checkpoint, policy, held);
     else stream_tiles<false>(args, place, shared, checkpoint, policy, held);
 }

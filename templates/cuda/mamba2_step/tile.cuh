@@ -21,14 +21,14 @@ struct Tile {
 
 // A lane's four rows of x of its records; zeros where there is no record.
 struct TileRecords {
-    rssm_u32 x[HELD_GROUPS][ROW_WORDS];
+    alignas(16) rssm_u32 x[HELD_GROUPS][ROW_WORDS];
 };
 
 GPU_FN Tile locate_tile(const Place &place, int k)
 {
     const rssm_i32 first = (gpu_warp() * CFG_TILES + k) * TILE_ROWS;
     Tile           tile;
-    tile.local = CFG_SPLIT > 1 ? 0 : first / CFG_HEAD_DIM;
+    tile.local = CFG_HEADS == 1 ? 0 : first / CFG_HEAD_DIM;
     tile.p = place.p + first - tile.local * CFG_HEAD_DIM;
     return tile;
 }
@@ -43,7 +43,7 @@ GPU_FN rssm_i32 output_row()
 GPU_FN void write_zeros(const rssm_mamba2_step_kernel_args &args, const Place &place, const Row &row)
 {
     for (rssm_i32 i = gpu_thread(); i < BLOCK_ROWS; i += CFG_THREADS) {
-        const rssm_i32 local = CFG_SPLIT > 1 ? 0 : i / CFG_HEAD_DIM;
+        const rssm_i32 local = CFG_HEADS == 1 ? 0 : i / CFG_HEAD_DIM;
         const rssm_i32 p = place.p + i - local * CFG_HEAD_DIM;
         char          *to = token_at<T_act>(args.out, row.token, place.head + local) + p * (int)sizeof(T_act);
         if constexpr (sizeof(T_act) == 4) gpu_store4(to, 0);
@@ -51,29 +51,34 @@ GPU_FN void write_zeros(const rssm_mamba2_step_kernel_args &args, const Place &p
     }
 }
 
-// x of a record in a lane's four rows: from the ring for j < h, from the activations for the current token, else 0.
+// The lane's offset in bytes within a head's x.
+GPU_FN rssm_i32 lane_rows(const Tile &tile)
+{
+    return (tile.p + gpu_lane() % 4 * 4) * (int)sizeof(T_act);
+}
+
+// Loads x of records first, first + 8, ... in the lane's four rows: from the ring for j < h, from the activations for
+// the current token, zeros behind it.
+template <int COUNT>
 GPU_FN void load_x(const rssm_mamba2_step_kernel_args &args, const Place &place, const Row &row, const Tile &tile,
-                   rssm_i32 record, rssm_u32 words[ROW_WORDS])
+                   rssm_i32 first, rssm_u32 words[COUNT][ROW_WORDS])
 {
     const rssm_i32 head = place.head + tile.local;
-    const rssm_i32 offset = (tile.p + gpu_lane() % 4 * 4) * (int)sizeof(T_act);
+    const char    *ring = ring_at<T_act>(args.x_ring, row.slot, head) + lane_rows(tile);
+    const char    *now = token_at<T_act>(args.x, row.token, head) + lane_rows(tile);
 #pragma unroll
-    for (int w = 0; w < ROW_WORDS; w++) words[w] = 0;
-    if (record > row.h || (record == row.h && !row.has_token)) return;
-    const char *from = record < row.h ? record_at<T_act>(args.x_ring, row.slot, head, ring_index(row, record))
-                                      : token_at<T_act>(args.x, row.token, head);
-#pragma unroll
-    for (int i = 0; i < ROW_WORDS / 2; i++) {   // activations are aligned to 8 bytes only
-        const gpu_vec2 v = gpu_load8(from + offset + i * 8);
-        words[2 * i] = v.w[0];
-        words[2 * i + 1] = v.w[1];
+    for (int i = 0; i < COUNT; i++) {
+        const rssm_i32 record = first + i * 8;
+        const char    *from = record < row.h ? ring + record_offset<T_act>(args.x_ring, row, record) : now;
+        if constexpr (ROW_WORDS == 2) *(gpu_vec2 *)words[i] = gpu_load8_if(from, record < row.live);
+        else *(gpu_vec4 *)words[i] = gpu_load16_if(from, record < row.live);
     }
 }
 
 // The gate's bits for the row whose y this lane will hold.
 GPU_FN rssm_u32 load_z(const rssm_mamba2_step_kernel_args &args, const Place &place, const Row &row, const Tile &tile)
 {
-    if (!args.z.data || !row.has_token) return 0;
+    if (!args.z.data || !has_token(row)) return 0;
     const char *from = token_at<T_act>(args.z, row.token, place.head + tile.local) +
                        (tile.p + output_row()) * (int)sizeof(T_act);
     return sizeof(T_act) == 4 ? gpu_load4(from) : gpu_load2(from);
@@ -87,7 +92,7 @@ GPU_FN void add_record(const Row &row, const Shared &shared, const Tile &tile, r
     float              factor = 0.0f, x[4];
 
     if (record < row.h && row.folded == 0) factor = shared.s[tile.local][record] * shared.bc[record];
-    if (record == row.h && row.has_token) factor = gpu_fma(head.current, shared.bc[record], head.skip);
+    if (record == row.h) factor = gpu_fma(head.current, shared.bc[record], head.skip);
     gpu_unpack<T_act, ROW_WORDS>(words, x);
 #pragma unroll
     for (int r = 0; r < 4; r++) y[r] = gpu_fma(factor, x[r], y[r]);
@@ -97,15 +102,10 @@ GPU_FN void add_record(const Row &row, const Shared &shared, const Tile &tile, r
 GPU_FN void append_x(const rssm_mamba2_step_kernel_args &args, const Place &place, const Row &row, const Tile &tile,
                      const rssm_u32 words[ROW_WORDS])
 {
-    char *to = record_at<T_act>(args.x_ring, row.slot, place.head + tile.local, ring_index(row, row.h)) +
-               (tile.p + gpu_lane() % 4 * 4) * (int)sizeof(T_act);
-#pragma unroll
-    for (int i = 0; i < ROW_WORDS / 2; i++) {
-        gpu_vec2 v;
-        v.w[0] = words[2 * i];
-        v.w[1] = words[2 * i + 1];
-        gpu_store8(to + i * 8, v);
-    }
+    char *to = ring_at<T_act>(args.x_ring, row.slot, place.head + tile.local) + lane_rows(tile) +
+               record_offset<T_act>(args.x_ring, row, row.h);
+    if constexpr (ROW_WORDS == 2) gpu_store8(to, *(const gpu_vec2 *)words);
+    else gpu_store16(to, *(const gpu_vec4 *)words);
 }
 
 // Each lane's y of one row, summed over the eight lane groups: see output_row.
@@ -124,7 +124,7 @@ GPU_FN void store_output(const rssm_mamba2_step_kernel_args &args, const Place &
 {
     float sum = sum_over_groups(y);
     if (row.token < 0 || gpu_lane() / 4 % 2) return;   // odd groups hold the same rows
-    if (!row.has_token) {
+    if (!has_token(row)) {
         sum = 0.0f;
     } else if (args.z.data) {
         float z[2];
