@@ -20,13 +20,13 @@ static rssm_diag     diag;
 // Every token's inputs and outputs, kept for the comparison.
 static float x[TOKENS][BATCH * H * P], B[TOKENS][BATCH * G * N], C[TOKENS][BATCH * G * N], dt[TOKENS][BATCH * H];
 static float out[TOKENS][BATCH * H * P], state[BATCH][H * P * N], A[H];
-static int32_t slots[BATCH];
+static void *arrays[16];   // on the device
+static int32_t n_arrays, slots[BATCH];
 
 static void check(rssm_status st)
 {
     if (st == RSSM_OK) return;
-    fprintf(stderr, "decode: %s: %s\n", rssm_status_name(st), diag.text);
-    exit(st);
+    exit((fprintf(stderr, "decode: %s: %s\n", rssm_status_name(st), diag.text), st));
 }
 
 static void upload(const void *to, const void *from, size_t n_bytes)
@@ -36,17 +36,16 @@ static void upload(const void *to, const void *from, size_t n_bytes)
 
 static void *device_array(size_t n_bytes)
 {
-    void *p = NULL, *zeros = calloc(1, n_bytes);
-    check(rssm_memory_alloc(context, device, n_bytes, &p, &diag));
-    upload(p, zeros, n_bytes);
+    void *zeros = calloc(1, n_bytes);
+    check(rssm_memory_alloc(context, device, n_bytes, &arrays[n_arrays], &diag));
+    upload(arrays[n_arrays], zeros, n_bytes);
     free(zeros);
-    return p;
+    return arrays[n_arrays++];
 }
 
 #define RING(name) (rssm_ring_tensor){device_array(BATCH * layout.name##_ring_bytes), layout.name##_slot_stride, \
                                       layout.name##_head_stride, layout.name##_record_stride}
 
-// Draws new values and puts them on the device.
 static void feed(void *to, float *values, size_t n)
 {
     static uint32_t s = 1;
@@ -60,7 +59,7 @@ static double compare(int row, int h)
     static double S[P * N], xs[TOKENS * P], Bs[TOKENS * N], Cs[TOKENS * N], dts[TOKENS], y[TOKENS * P];
     const rssm_oracle_head   head = {.head_dim = P, .state_size = N, .softplus = true, .A = A[h]};
     const rssm_oracle_tokens tokens = {.n = TOKENS, .x = xs, .B = Bs, .C = Cs, .dt = dts};
-    double                   worst = 0.0, largest = 0.0;
+    double worst = 0.0, largest = 0.0;
     for (int i = 0; i < P * N; i++) S[i] = state[row][h * P * N + i];
     for (int t = 0; t < TOKENS; t++) {
         dts[t] = dt[t][row * H + h];
@@ -86,7 +85,6 @@ int main(void)
     rssm_cuda_graph   *graph = NULL;
     void              *stream = NULL;
     double             worst = 0.0;
-
     // 1. The layer, and a plan for it from the tuning database.
     problem.n_heads = H, problem.n_groups = G, problem.head_dim = P, problem.state_size = N;
     problem.activation_dtype = problem.dt_dtype = RSSM_F32;
@@ -142,6 +140,7 @@ int main(void)
     for (int r = 0; r < BATCH; r++)
         for (int h = 0; h < H; h++) worst = fmax(worst, compare(r, h));
     printf("%d sequences, %d tokens: largest relative difference %.2e\n", BATCH, TOKENS, worst);
+    while (n_arrays > 0) rssm_memory_free(context, device, arrays[--n_arrays]);
     rssm_cuda_graph_destroy(graph);
     rssm_group_destroy(group);
     rssm_context_close(context);

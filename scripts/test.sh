@@ -9,3 +9,5 @@ for preset in release dev; do
     ./scripts/build.sh "$preset"
     ctest --preset "$preset"
 done
+echo "== README commands"
+./tests/readme.sh

@@ -156,6 +156,25 @@ static double largest_error(const rssm_verify_report *r)
     return e > r->max_dt ? e : r->max_dt;
 }
 
+static void add_report(rssm_verify_report *sum, const rssm_verify_report *r)
+{
+    if (r->max_out > sum->max_out) sum->max_out = r->max_out;
+    if (r->max_state > sum->max_state) sum->max_state = r->max_state;
+    if (r->max_dt > sum->max_dt) sum->max_dt = r->max_dt;
+    sum->n_out += r->n_out;
+    sum->n_state += r->n_state;
+    sum->n_dt += r->n_dt;
+    sum->n_bytes += r->n_bytes;
+    sum->n_steps += r->n_steps;
+    sum->n_appends += r->n_appends;
+    sum->n_folds += r->n_folds;
+    sum->n_full_folds += r->n_full_folds;
+    sum->n_wraps += r->n_wraps;
+    sum->n_null += r->n_null;
+    sum->n_resets += r->n_resets;
+    memcpy(sum->failure, r->failure, sizeof sum->failure);
+}
+
 void rssm_candidate_verify(const rssm_candidates *candidates, rssm_candidate *candidate, uint32_t n_rows,
                            uint64_t seed)
 {
@@ -178,7 +197,8 @@ void rssm_candidate_verify(const rssm_candidates *candidates, rssm_candidate *ca
         request.seed = seed + i;
         request.head_stride = (problem->n_heads / HEADS_COMPARED) | 1;   // odd: not in step with heads per task
         st = rssm_verify(&request, &report, &diag);
-        if (largest_error(&report) > candidate->max_error) candidate->max_error = largest_error(&report);
+        add_report(&candidate->report, &report);
+        candidate->max_error = largest_error(&candidate->report);
         if (st != RSSM_OK) goto done;
     }
     candidate->is_verified = true;
@@ -186,25 +206,6 @@ done:
     rssm_group_destroy(group);
     rssm_memory_free(candidates->context, candidates->device, cursors);
     if (st != RSSM_OK) reject(candidate, st, diag.text);
-}
-
-static void add_report(rssm_verify_report *sum, const rssm_verify_report *r)
-{
-    if (r->max_out > sum->max_out) sum->max_out = r->max_out;
-    if (r->max_state > sum->max_state) sum->max_state = r->max_state;
-    if (r->max_dt > sum->max_dt) sum->max_dt = r->max_dt;
-    sum->n_out += r->n_out;
-    sum->n_state += r->n_state;
-    sum->n_dt += r->n_dt;
-    sum->n_bytes += r->n_bytes;
-    sum->n_steps += r->n_steps;
-    sum->n_appends += r->n_appends;
-    sum->n_folds += r->n_folds;
-    sum->n_full_folds += r->n_full_folds;
-    sum->n_wraps += r->n_wraps;
-    sum->n_null += r->n_null;
-    sum->n_resets += r->n_resets;
-    memcpy(sum->failure, r->failure, sizeof sum->failure);
 }
 
 rssm_status rssm_verify_group(rssm_context *context, const rssm_group *group, const rssm_problem *problem,

@@ -16,6 +16,7 @@ typedef struct rssm_candidate {
     char                reason[1024];
     bool                is_verified;
     double              max_error;          // of the verification, as a fraction of the bound
+    rssm_verify_report  report;             // of all its runs
 } rssm_candidate;
 
 typedef struct rssm_candidates {

@@ -71,14 +71,12 @@ static rssm_status verify_all(const rssm_cli *cli, rssm_context *context, uint32
 
     if ((st = rssm_candidates_list(context, device, problem, &candidates, diag)) != RSSM_OK) return st;
     for (size_t i = 0; i < candidates.n; i++) {
-        rssm_candidate    *c = &candidates.items[i];
-        rssm_verify_report report = {0};
-        char               text[320];
+        rssm_candidate *c = &candidates.items[i];
+        char            text[320];
         rssm_candidate_build(&candidates, c);
         if (c->status == RSSM_OK) rssm_candidate_verify(&candidates, c, cli->n_batches ? cli->batches[0] : 4, cli->seed);
-        report.max_out = c->max_error;
         snprintf(text, sizeof text, "%s %s", c->config.manifest->name, c->config_text);
-        print_line(cli, text, cli->n_batches ? cli->batches[0] : 4, "replay", &report, c->status, c->reason);
+        print_line(cli, text, cli->n_batches ? cli->batches[0] : 4, "replay", &c->report, c->status, c->reason);
         n_wrong += c->status != RSSM_OK;
         rssm_object_free(&c->object);
     }

@@ -92,7 +92,7 @@ RSSM_INLINE place locate(const step_args *args, rssm_i64 task)
     const rssm_i32 P = head_dim_of(args);
     const rssm_i32 group_size = group_size_of(args);
     const rssm_i32 head_blocks = (group_size + CFG_HEADS - 1) / CFG_HEADS;
-    const rssm_i32 part_rows = ((P + CFG_SPLIT - 1) / CFG_SPLIT + 7) / 8 * 8;   // parts share few lines of the outputs
+    const rssm_i32 part_rows = ((P + CFG_SPLIT - 1) / CFG_SPLIT + 7) / 8 * 8; // parts share few lines of the outputs
     const rssm_i32 tasks_per_row = args->n_groups * head_blocks * CFG_SPLIT;
     const rssm_i32 in_row = (rssm_i32)(task % tasks_per_row);
     const rssm_i32 part = in_row % CFG_SPLIT;

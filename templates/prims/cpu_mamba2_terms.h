@@ -131,7 +131,7 @@ RSSM_INLINE void load_head(const step_args *args, const place *w, const group_te
     const float    A = args->A[head];
     const float   *dt_ring = dt_ring_at(&args->dt_ring, w->d.slot, head, 0);
     const rssm_i32 h = w->n_history;
-    float          dt[MAX_RECORDS];
+    float          dt[TERMS] = {0};
 
     t->x_ring = ring_at(&args->x_ring, w->d.slot, head, 0);
     for (rssm_i32 j = 0; j < h; j++)

@@ -7,11 +7,12 @@
 
 #include "prims/cuda_threads.cuh"
 
-// How a streamed access treats the caches.
+// How the accesses of a checkpoint treat the caches: loads and stores.
 enum {
     GPU_HINT_NONE = 0,
-    GPU_HINT_NO_ALLOCATE = 1, // leaves L1 alone
-    GPU_HINT_EVICT_FIRST = 2, // leaves L1 alone and is the first to leave L2
+    GPU_HINT_LOADS = 1,         // loads leave L1 alone
+    GPU_HINT_BOTH = 2,          // loads and stores leave L1 alone
+    GPU_HINT_STREAM = 3,        // loads leave L1 alone, stores are marked as used once
 };
 
 typedef struct alignas(16) gpu_vec4 {
@@ -82,29 +83,31 @@ GPU_FN gpu_vec4 gpu_load16_if(const void *from, bool wanted)
     return v;
 }
 
-GPU_FN gpu_vec4 gpu_load16_no_allocate(const void *from)
+GPU_FN rssm_u32 gpu_load2_if(const void *from, bool wanted)
 {
-    gpu_vec4 v;
-    asm volatile("ld.global.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(v.w[0]), "=r"(v.w[1]), "=r"(v.w[2]), "=r"(v.w[3])
-                 : "l"(from));
-    return v;
+    rssm_u32 half;
+    asm volatile("{\n\t.reg .pred p;\n\t.reg .u16 h;\n\tsetp.ne.u32 p, %2, 0;\n\tmov.u16 h, 0;\n\t"
+                 "@p ld.global.u16 h, [%1];\n\tcvt.u32.u16 %0, h;\n\t}"
+                 : "=&r"(half)
+                 : "l"(from), "r"((rssm_u32)wanted));
+    return half;
 }
 
-// A policy word for the evict-first forms: data that will not be used again soon.
-GPU_FN rssm_u64 gpu_policy_evict_first()
-{
-    rssm_u64 policy;
-    asm volatile("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
-    return policy;
-}
-
-GPU_FN gpu_vec4 gpu_load16_evict_first(const void *from, rssm_u64 policy)
+// 16 bytes where `wanted`; elsewhere nothing is read and the value is unspecified.
+template <int HINT> GPU_FN gpu_vec4 gpu_load16_hinted(const void *from, bool wanted)
 {
     gpu_vec4 v;
-    asm volatile("ld.global.L1::no_allocate.L2::cache_hint.v4.u32 {%0, %1, %2, %3}, [%4], %5;"
-                 : "=r"(v.w[0]), "=r"(v.w[1]), "=r"(v.w[2]), "=r"(v.w[3])
-                 : "l"(from), "l"(policy));
+    if constexpr (HINT == GPU_HINT_NONE) {
+        asm volatile("{\n\t.reg .pred p;\n\tsetp.ne.u32 p, %5, 0;\n\t"
+                     "@p ld.global.v4.u32 {%0, %1, %2, %3}, [%4];\n\t}"
+                     : "=&r"(v.w[0]), "=&r"(v.w[1]), "=&r"(v.w[2]), "=&r"(v.w[3])
+                     : "l"(from), "r"((rssm_u32)wanted));
+    } else {
+        asm volatile("{\n\t.reg .pred p;\n\tsetp.ne.u32 p, %5, 0;\n\t"
+                     "@p ld.global.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];\n\t}"
+                     : "=&r"(v.w[0]), "=&r"(v.w[1]), "=&r"(v.w[2]), "=&r"(v.w[3])
+                     : "l"(from), "r"((rssm_u32)wanted));
+    }
     return v;
 }
 
@@ -137,26 +140,18 @@ GPU_FN void gpu_store16_no_allocate(void *to, gpu_vec4 v)
                  : "memory");
 }
 
-GPU_FN void gpu_store16_evict_first(void *to, gpu_vec4 v, rssm_u64 policy)
+GPU_FN void gpu_store16_streaming(void *to, gpu_vec4 v)
 {
-    asm volatile("st.global.L1::no_allocate.L2::cache_hint.v4.u32 [%0], {%1, %2, %3, %4}, %5;" ::"l"(to), "r"(v.w[0]),
-                 "r"(v.w[1]), "r"(v.w[2]), "r"(v.w[3]), "l"(policy)
+    asm volatile("st.global.cs.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(to), "r"(v.w[0]), "r"(v.w[1]), "r"(v.w[2]),
+                 "r"(v.w[3])
                  : "memory");
 }
 
-// The streamed access of a checkpoint under a compile-time hint; `policy` is used by GPU_HINT_EVICT_FIRST only.
-template <int HINT> GPU_FN gpu_vec4 gpu_load16_hinted(const void *from, rssm_u64 policy)
+template <int HINT> GPU_FN void gpu_store16_hinted(void *to, gpu_vec4 v)
 {
-    if constexpr (HINT == GPU_HINT_NONE) return gpu_load16(from);
-    else if constexpr (HINT == GPU_HINT_NO_ALLOCATE) return gpu_load16_no_allocate(from);
-    else return gpu_load16_evict_first(from, policy);
-}
-
-template <int HINT> GPU_FN void gpu_store16_hinted(void *to, gpu_vec4 v, rssm_u64 policy)
-{
-    if constexpr (HINT == GPU_HINT_NONE) gpu_store16(to, v);
-    else if constexpr (HINT == GPU_HINT_NO_ALLOCATE) gpu_store16_no_allocate(to, v);
-    else gpu_store16_evict_first(to, v, policy);
+    if constexpr (HINT == GPU_HINT_BOTH) gpu_store16_no_allocate(to, v);
+    else if constexpr (HINT == GPU_HINT_STREAM) gpu_store16_streaming(to, v);
+    else gpu_store16(to, v);
 }
 
 GPU_FN void gpu_atomic_or(rssm_u32 *word, rssm_u32 bits)

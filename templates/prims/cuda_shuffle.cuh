@@ -29,13 +29,16 @@ GPU_FN float gpu_shuffle_down(float value, rssm_i32 distance)
 }
 
 // The value of lane `source`.
-GPU_FN float gpu_shuffle_from(float value, rssm_i32 source)
+GPU_FN rssm_u32 gpu_shuffle_from(rssm_u32 value, rssm_i32 source)
 {
     rssm_u32 other;
-    asm volatile("shfl.sync.idx.b32 %0, %1, %2, 0x1f, 0xffffffff;"
-                 : "=r"(other)
-                 : "r"(rssm_float_bits(value)), "r"(source));
-    return rssm_bits_float(other);
+    asm volatile("shfl.sync.idx.b32 %0, %1, %2, 0x1f, 0xffffffff;" : "=r"(other) : "r"(value), "r"(source));
+    return other;
+}
+
+GPU_FN float gpu_shuffle_from(float value, rssm_i32 source)
+{
+    return rssm_bits_float(gpu_shuffle_from(rssm_float_bits(value), source));
 }
 
 // Bit i: lane i's predicate.

@@ -143,7 +143,7 @@ Test(cli, tunes_then_answers_from_the_database)
     struct stat info;
     EXITS(tune("tune", "--model", model, "--batch", "1,4", "--templates", templates, NULL), 0);
     SAYS("conventional");
-    SAYS("replay");
+    SAYS("mamba2_step_rows VEC");
     SAYS("(3 layers)");
     cr_assert_eq(stat(database, &info), 0);
     cr_expect_eq(info.st_mode & 0777, 0600);

@@ -99,8 +99,12 @@ void simt_upload(void *to, const void *from, size_t n_bytes, bool poison)
 
     memcpy(to, from, n_bytes);
     memset(simt.state + at, BYTE_EXISTS | BYTE_WRITTEN, n_bytes);
+    // Of an array of odd size the word before others may have a part of the last element.
+    bool mixed = n_bytes % 4 != 0;
     for (size_t i = 0; poison && i + 4 <= n_bytes; i += 4) {
-        if (is_poison(bytes + i)) memset(simt.state + at + i, BYTE_EXISTS, 4);
+        const bool dead = is_poison(bytes + i);
+        if (dead && !mixed) memset(simt.state + at + i, BYTE_EXISTS, 4);
+        mixed = n_bytes % 4 != 0 && !dead;
     }
     simt.complete_blocks = simt.block_number; // the host has waited for all launches
 }
@@ -161,7 +165,7 @@ void *simt_shared_memory(void)
 // The 32-bit address of shared memory is its place in the arena: static memory has one too.
 uint32_t simt_shared_address(const void *object, simt_place at)
 {
-    size_t offset;
+    size_t offset = 0;
     if (!simt_locate(object, &offset) || !simt_is_shared(offset)) {
         simt_fail(SIMT_OUT_OF_BOUNDS, simt_site_of_place(at), "an address in shared memory was asked for of an object "
                                                               "that is not there");

@@ -72,6 +72,7 @@ struct alignas(16) Shared {
     float       s[CFG_HEADS][CFG_RECORD_SLOTS];   // s_j; written for the records of this step only
     float       bc[CFG_RECORD_SLOTS];             // B_j . C; likewise
     alignas(16) T_act c[COLUMNS];
+    alignas(16) T_act b_now[COLUMNS];             // the current token's B, in order; for the conventional step only
     alignas(16) unsigned char b[HELD_RECORDS][RECORD_BYTES];   // 16-bit: see stage_chunk; float: columns in order
 };
 
@@ -114,16 +115,15 @@ GPU_FN rssm_i32 pass_head(int pass)
     return pass * CFG_WARPS + CFG_WARPS - 1 - gpu_warp();
 }
 
-// The part that does not depend on the row.
+// The part that does not depend on the row. Warps without a head in the pass load the last one's.
 GPU_FN void load_parameters(const rssm_mamba2_step_kernel_args &args, const Place &place, HeadInputs inputs[HEAD_PASSES])
 {
 #pragma unroll
     for (int pass = 0; pass < HEAD_PASSES; pass++) {
-        if (pass_head(pass) >= CFG_HEADS) continue;
-        const rssm_i32 head = place.head + pass_head(pass);
+        const rssm_i32 head = place.head + (pass_head(pass) < CFG_HEADS ? pass_head(pass) : CFG_HEADS - 1);
         inputs[pass].A = gpu_load4(args.A + head);
-        inputs[pass].D = args.D ? load_coded(args.D, head, args.parameter_type) : 0;
-        inputs[pass].bias = args.dt_bias ? load_coded(args.dt_bias, head, args.parameter_type) : 0;
+        inputs[pass].D = load_coded(args.D, head, args.parameter_type, args.D != 0);
+        inputs[pass].bias = load_coded(args.dt_bias, head, args.parameter_type, args.dt_bias != 0);
     }
 }
 
@@ -132,18 +132,16 @@ GPU_FN void load_times(const rssm_mamba2_step_kernel_args &args, const Place &pl
 {
 #pragma unroll
     for (int pass = 0; pass < HEAD_PASSES; pass++) {
-        if (pass_head(pass) >= CFG_HEADS) continue;
-        const rssm_i32 head = place.head + pass_head(pass);
+        const bool     is_mine = pass_head(pass) < CFG_HEADS;
+        const rssm_i32 head = place.head + (is_mine ? pass_head(pass) : CFG_HEADS - 1);
         const char    *ring = ring_at<float>(args.dt_ring, row.slot, head);
-        inputs[pass].dt = 0;
-        if (has_token(row)) {
-            const rssm_i64 at = stride_times(args.dt.token_stride, row.token) + stride_times(args.dt.head_stride, head);
-            inputs[pass].dt = load_coded(args.dt.data, at, args.dt_type);
-        }
+        const rssm_i64 at = stride_times(args.dt.token_stride, row.token) + stride_times(args.dt.head_stride, head);
+        inputs[pass].dt = load_coded(args.dt.data, at, args.dt_type, is_mine && has_token(row));
 #pragma unroll
         for (int i = 0; i < SCAN_RECORDS; i++) {
             const rssm_i32 record = gpu_lane() * SCAN_RECORDS + i;
-            inputs[pass].times[i] = gpu_load4_if(ring + record_offset<float>(args.dt_ring, row, record), record < row.h);
+            inputs[pass].times[i] =
+                gpu_load4_if(ring + record_offset<float>(args.dt_ring, row, record), is_mine && record < row.h);
         }
     }
 }
@@ -256,7 +254,7 @@ GPU_FN void load_chunks(const rssm_mamba2_step_kernel_args &args, const Place &p
 #pragma unroll
     for (int pass = 0; pass < COUNT; pass++) {
         const rssm_i32 record = chunk_record(first + pass);
-        const char    *from = record < row.h ? ring + record_offset<T_act>(args.B_ring, row, record) : now;
+        const char    *from = record_or_token<T_act>(args.B_ring, row, record, ring, now);
 #pragma unroll
         for (int i = 0; i < LANE_CHUNKS; i++) {
             chunks.b[pass][i] = gpu_load16_if(from + lane_chunk(i) * 16, record < row.live && lane_chunk(i) < CHUNKS);
@@ -358,7 +356,7 @@ GPU_FN void use_chunks(const rssm_mamba2_step_kernel_args &args, const Place &pl
                        rssm_i32 first, const Chunks<COUNT> &chunks, const gpu_vec4 c[LANE_CHUNKS])
 {
     share_products(shared, first, chunks, c);
-    if (row.folded > 0) stage_chunks(row, shared, first, chunks);
+    if (row.folded > 0 && !is_conventional(row)) stage_chunks(row, shared, first, chunks);
     if (row.appends && place.owns_group) append_chunks(args, place, row, first, chunks);
 }
 
@@ -375,13 +373,16 @@ GPU_FN void finish_chunks(const rssm_mamba2_step_kernel_args &args, const Place 
     }
 }
 
-// The block's copy of C, in order.
-GPU_FN void share_c(Shared &shared, const gpu_vec4 c[LANE_CHUNKS])
+// The block's copies of C and, where the current token is all there is to fold, of its B (record 0), in order.
+GPU_FN void share_columns(const Row &row, Shared &shared, const gpu_vec4 c[LANE_CHUNKS],
+                          const gpu_vec4 b[LANE_CHUNKS])
 {
     if (gpu_thread() >= RECORD_LANES) return;
 #pragma unroll
     for (int i = 0; i < LANE_CHUNKS; i++) {
-        if (lane_chunk(i) < CHUNKS) *(gpu_vec4 *)&shared.c[lane_chunk(i) * CHUNK] = c[i];
+        if (lane_chunk(i) >= CHUNKS) continue;
+        *(gpu_vec4 *)&shared.c[lane_chunk(i) * CHUNK] = c[i];
+        if (is_conventional(row)) *(gpu_vec4 *)&shared.b_now[lane_chunk(i) * CHUNK] = b[i];
     }
 }
 

@@ -42,6 +42,7 @@ GPU_FN Work read_row(const rssm_descriptor *descriptors, rssm_i32 index, Row &ro
     row.appends = t && !folds_token;
     row.reserved = 0;
     if (row.slot >= 0 && mode != RSSM_MODE_NONE && (row.folded > 0 || t)) return WORK_STEP;
+    row.h = row.live = 0;   // so that no record is wanted
     return row.token >= 0 ? WORK_ZEROS : WORK_NONE;
 }
 
@@ -54,6 +55,12 @@ GPU_FN bool has_token(const Row &row)
 GPU_FN bool folds_token(const Row &row)
 {
     return row.folded > row.h;
+}
+
+// Is this the conventional step: the current token is folded and nothing else?
+GPU_FN bool is_conventional(const Row &row)
+{
+    return row.folded == 1 && row.h == 0;
 }
 
 GPU_FN rssm_i32 ring_index(const Row &row, rssm_i32 record)
@@ -86,19 +93,29 @@ template <class T> GPU_FN rssm_i64 record_offset(const rssm_ring_view &view, con
     return stride_times(view.record_stride * (rssm_i64)sizeof(T), ring_index(row, record));
 }
 
-// The bits of element `index` of a tensor whose format is a run-time code, and their value: apart, so that nothing
-// waits for a load before all loads are issued.
-GPU_FN rssm_u32 load_coded(const void *data, rssm_i64 index, rssm_i32 type)
+// Record j < h in its ring, record h at the current token; by selection, without a branch.
+template <class T>
+GPU_FN const char *record_or_token(const rssm_ring_view &view, const Row &row, rssm_i32 record, const char *ring,
+                                   const char *token)
 {
-    if (type == RSSM_TYPE_F32) return gpu_load4((const float *)data + index);
-    return gpu_load2((const unsigned short *)data + index);
+    const bool in_ring = record < row.h;
+    return (in_ring ? ring : token) +
+           stride_times(view.record_stride * (rssm_i64)sizeof(T), in_ring ? ring_index(row, record) : 0);
+}
+
+// The bits of element `index` of a tensor whose format is a run-time code, zeros where they are not wanted; and their
+// value: apart, so that nothing waits for a load before all loads are issued, and without a branch.
+GPU_FN rssm_u32 load_coded(const void *data, rssm_i64 index, rssm_i32 type, bool wanted)
+{
+    const bool wide = type == RSSM_TYPE_F32;
+    return gpu_load4_if((const float *)data + index, wanted && wide) |
+           gpu_load2_if((const unsigned short *)data + index, wanted && !wide);
 }
 
 GPU_FN float decode_coded(rssm_u32 bits, rssm_i32 type)
 {
-    if (type == RSSM_TYPE_F32) return rssm_bits_float(bits);
-    if (type == RSSM_TYPE_BF16) return rssm_bits_float(bits << 16);
-    return gpu_unpack_f16(bits);
+    const float narrow = type == RSSM_TYPE_BF16 ? rssm_bits_float(bits << 16) : gpu_unpack_f16(bits & 0xffffu);
+    return type == RSSM_TYPE_F32 ? rssm_bits_float(bits) : narrow;
 }
 
 #endif

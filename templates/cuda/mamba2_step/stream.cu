@@ -83,14 +83,11 @@ GPU_FN int unit_offset(int u, int row)
     return (u / CFG_UNITS * TILE_ROWS + row) * ROW_BYTES + u % CFG_UNITS * 128;
 }
 
-GPU_FN void load_unit(const char *checkpoint, rssm_u64 policy, int u, Unit &unit)
+GPU_FN void load_unit(const char *checkpoint, int u, bool wanted, Unit &unit)
 {
 #pragma unroll
     for (int r = 0; r < 4; r++) {
-        unit.row[r] = zero_vec4();
-        if (has_columns(u)) {
-            unit.row[r] = gpu_load16_hinted<CFG_HINT>(checkpoint + unit_offset(u, r), policy);
-        }
+        unit.row[r] = gpu_load16_hinted<CFG_HINT>(checkpoint + unit_offset(u, r), wanted && has_columns(u));
     }
 }
 
@@ -100,36 +97,62 @@ GPU_FN void load_records(const rssm_mamba2_step_kernel_args &args, const Place &
     load_x<HELD_GROUPS>(args, place, row, locate_tile(place, k), gpu_lane() / 4, held.records[k].x);
 }
 
-// The lane's columns of C in unit `u`, as stored.
-struct UnitC {
+// The lane's columns of C or B in unit `u`, from a copy in order: as stored, and as floats.
+struct UnitWords {
     rssm_u32 w[PIECE * sizeof(T_act) / 4];
 };
 
-GPU_FN UnitC unit_c(const Shared &shared, int u)
+GPU_FN UnitWords unit_words(const T_act *columns, int u)
 {
-    const T_act *from = shared.c + u % CFG_UNITS * UNIT + gpu_lane() / 4 * PIECE;
-    UnitC        c;
-    if constexpr (sizeof(c) == 8) {
-        *(gpu_vec2 *)c.w = *(const gpu_vec2 *)from;
+    const T_act *from = columns + u % CFG_UNITS * UNIT + gpu_lane() / 4 * PIECE;
+    UnitWords    words;
+    if constexpr (sizeof(words) == 8) {
+        *(gpu_vec2 *)words.w = *(const gpu_vec2 *)from;
     } else {
 #pragma unroll
-        for (int i = 0; i < (int)sizeof(c) / 16; i++) ((gpu_vec4 *)c.w)[i] = ((const gpu_vec4 *)from)[i];
+        for (int i = 0; i < (int)sizeof(words) / 16; i++) ((gpu_vec4 *)words.w)[i] = ((const gpu_vec4 *)from)[i];
     }
-    return c;
+    return words;
+}
+
+GPU_FN void unit_floats(const T_act *columns, int u, float to[PIECE])
+{
+    const UnitWords words = unit_words(columns, u);
+    gpu_unpack<T_act, sizeof(words) / 4>(words.w, to);
 }
 
 // y += S C for one unit.
 GPU_FN void read_unit(const Shared &shared, int u, const Unit &unit, float y[4])
 {
-    const UnitC words = unit_c(shared, u);
-    float       c[PIECE];
-    gpu_unpack<T_act, sizeof(words) / 4>(words.w, c);
+    float c[PIECE];
+    unit_floats(shared.c, u, c);
 #pragma unroll
     for (int r = 0; r < 4; r++) {
         float s[PIECE];
         gpu_unpack<T_state, 4>(unit.row[r].w, s);
 #pragma unroll
         for (int e = 0; e < PIECE; e++) y[r] = gpu_fma(s[e], c[e], y[r]);
+    }
+}
+
+// The conventional step of one unit: S' = decay S + (d x) B, stored; y += S' C.
+GPU_FN void replace_unit(const Shared &shared, float decay, const float dx[4], char *checkpoint, int u, Unit &unit,
+                         float y[4])
+{
+    float b[PIECE], c[PIECE];
+    unit_floats(shared.b_now, u, b);
+    unit_floats(shared.c, u, c);
+#pragma unroll
+    for (int r = 0; r < 4; r++) {
+        float s[PIECE];
+        gpu_unpack<T_state, 4>(unit.row[r].w, s);
+#pragma unroll
+        for (int e = 0; e < PIECE; e++) {
+            s[e] = gpu_fma(decay, s[e], dx[r] * b[e]);
+            y[r] = gpu_fma(s[e], c[e], y[r]);
+        }
+        gpu_pack<T_state, 4>(s, unit.row[r].w);
+        gpu_store16_hinted<CFG_HINT>(checkpoint + unit_offset(u, r), unit.row[r]);
     }
 }
 
@@ -151,15 +174,15 @@ GPU_FN void update_columns(Unit &unit, int m, float decay, const float sum[2][4]
 }
 
 // Folds into unit `u`, stores it, and adds S' C to y. All lanes of the warp call.
-GPU_FN void write_unit(const Shared &shared, const Factors &factors, float decay, char *checkpoint, rssm_u64 policy,
-                       int u, Unit &unit, float y[4])
+GPU_FN void write_unit(const Shared &shared, const Factors &factors, float decay, char *checkpoint, int u, Unit &unit,
+                       float y[4])
 {
     enum { WORDS = 2 * sizeof(T_act) / 4 };
     const rssm_i32 folded = shared.row.folded;
     // Always so; but the compiler does not know, and keeps the products of later units, which depend on no load in
     // flight, out of this one's registers.
     if (folded > 0) {
-        const UnitC words = unit_c(shared, u);
+        const UnitWords words = unit_words(shared.c, u);
 #pragma unroll
         for (int m = 0; m < PIECE / 2; m++) {
             float sum[2][4], c[2];
@@ -170,7 +193,18 @@ GPU_FN void write_unit(const Shared &shared, const Factors &factors, float decay
     }
     if (!has_columns(u)) return;
 #pragma unroll
-    for (int r = 0; r < 4; r++) gpu_store16_hinted<CFG_HINT>(checkpoint + unit_offset(u, r), unit.row[r], policy);
+    for (int r = 0; r < 4; r++) gpu_store16_hinted<CFG_HINT>(checkpoint + unit_offset(u, r), unit.row[r]);
+}
+
+// d x of the current token in the lane's four rows, from the lanes that hold record 0.
+GPU_FN void share_dx(const TileRecords &records, float d, float dx[4])
+{
+    rssm_u32 words[ROW_WORDS];
+#pragma unroll
+    for (int i = 0; i < ROW_WORDS; i++) words[i] = gpu_shuffle_from(records.x[0][i], gpu_lane() % 4);
+    gpu_unpack<T_act, ROW_WORDS>(words, dx);
+#pragma unroll
+    for (int r = 0; r < 4; r++) dx[r] *= d;
 }
 
 // y of a tile: scaled, the records' terms added, stored. The current token's x to its ring.
@@ -189,16 +223,19 @@ GPU_FN void finish_tile(const rssm_mamba2_step_kernel_args &args, const Place &p
     store_output(args, place, row, tile, z, y);
 }
 
+// What happens to a checkpoint.
+enum Path { PATH_READ, PATH_FOLD, PATH_CONVENTIONAL };
+
 // All tiles of the warp; on entry the first DEPTH units and the records of their tiles are in flight.
-template <bool FOLD>
+template <Path PATH>
 GPU_FN void stream_tiles(const rssm_mamba2_step_kernel_args &args, const Place &place, const Shared &shared,
-                         char *checkpoint, rssm_u64 policy, Held &held)
+                         char *checkpoint, Held &held)
 {
-    const Row     &row = shared.row;
-    Factors        factors;
-    float          decay = 0.0f;
-    float          y[4];
-    rssm_u32       z = 0;
+    const Row &row = shared.row;
+    Factors    factors;
+    float      decay = 0.0f;
+    float      y[4], dx[4];
+    rssm_u32   z = 0;
 #pragma unroll
     for (int u = 0; u < WARP_UNITS; u++) {
         const int  k = u / CFG_UNITS;
@@ -207,18 +244,18 @@ GPU_FN void stream_tiles(const rssm_mamba2_step_kernel_args &args, const Place &
         if (u % CFG_UNITS == 0) {
             y[0] = y[1] = y[2] = y[3] = 0.0f;
             z = load_z(args, place, row, tile);
-            if constexpr (FOLD) {
-                decay = shared.head[tile.local].checkpoint;
-                make_factors(held.records[k], shared.s[tile.local], row.folded, factors);
-            }
+            if constexpr (PATH != PATH_READ) decay = shared.head[tile.local].checkpoint;
+            if constexpr (PATH == PATH_FOLD) make_factors(held.records[k], shared.s[tile.local], row.folded, factors);
+            if constexpr (PATH == PATH_CONVENTIONAL) share_dx(held.records[k], shared.s[tile.local][0], dx);
         }
-        if constexpr (FOLD) {
-            write_unit(shared, factors, decay, checkpoint, policy, u, unit, y);
+        if constexpr (PATH == PATH_FOLD) {
+            write_unit(shared, factors, decay, checkpoint, u, unit, y);
         } else if (has_columns(u)) {
-            read_unit(shared, u, unit, y);
+            if constexpr (PATH == PATH_READ) read_unit(shared, u, unit, y);
+            else replace_unit(shared, decay, dx, checkpoint, u, unit, y);
         }
         if (u + DEPTH < WARP_UNITS) {
-            load_unit(checkpoint, policy, u + DEPTH, unit);
+            load_unit(checkpoint, u + DEPTH, true, unit);
             if ((u + DEPTH) % CFG_UNITS == 0) load_records(args, place, row, (u + DEPTH) / CFG_UNITS, held);
         }
         if (u % CFG_UNITS == CFG_UNITS - 1) {
@@ -230,32 +267,31 @@ GPU_FN void stream_tiles(const rssm_mamba2_step_kernel_args &args, const Place &
 extern "C" __global__ void __launch_bounds__(CFG_THREADS, most(1, RESIDENT_WARPS / CFG_WARPS))
     mamba2_step_stream(const __grid_constant__ rssm_mamba2_step_kernel_args args)
 {
-    Shared     &shared = *(Shared *)gpu_shared_memory();
-    const Place place = locate();
-    HeadInputs  inputs[HEAD_PASSES];
-    gpu_vec4    c[LANE_CHUNKS];
+    Shared        &shared = *(Shared *)gpu_shared_memory();
+    const Place    place = locate();
+    HeadInputs     inputs[HEAD_PASSES];
+    gpu_vec4       c[LANE_CHUNKS];
     Chunks<PASSES> chunks;
-    Held        held;
-    Row         row;
+    Held           held;
+    Row            row;
 
+    // All loads, in one run without a branch: what depends on no descriptor is computed while it is on its way.
     load_parameters(args, place, inputs);
     const Work work = read_row(args.descriptors, place.row, row);
-    if (work != WORK_STEP) {
-        if (work == WORK_ZEROS) write_zeros(args, place, row);
-        return;
-    }
-
-    const rssm_u64 policy = CFG_HINT == GPU_HINT_EVICT_FIRST ? gpu_policy_evict_first() : 0;
-    char          *checkpoint = checkpoint_at(args, place, row);
+    char      *checkpoint = checkpoint_at(args, place, row);
     load_times(args, place, row, inputs);
     load_c(args, place, row, c);
     load_chunks(args, place, row, 0, chunks);
 #pragma unroll
     for (int u = 0; u < DEPTH; u += CFG_UNITS) load_records(args, place, row, u / CFG_UNITS, held);
 #pragma unroll
-    for (int u = 0; u < DEPTH; u++) load_unit(checkpoint, policy, u, held.unit[u]);
+    for (int u = 0; u < DEPTH; u++) load_unit(checkpoint, u, work == WORK_STEP, held.unit[u]);
+    if (work != WORK_STEP) {
+        if (work == WORK_ZEROS) write_zeros(args, place, row);
+        return;
+    }
 
-    share_c(shared, c);
+    share_columns(row, shared, c, chunks.b[0]);
     finish_heads(args, place, row, shared, inputs);
     use_chunks(args, place, row, shared, 0, chunks, c);
     finish_chunks(args, place, row, shared, c);
@@ -263,6 +299,7 @@ extern "C" __global__ void __launch_bounds__(CFG_THREADS, most(1, RESIDENT_WARPS
     gpu_barrier<CFG_WARPS>();   // shared: written by all warps -> read by all
 
     if (SLOW_RECORDS && shared.row.live > HELD_RECORDS) step_tiles_slowly(args, place, shared, checkpoint);
-    else if (shared.row.folded > 0) stream_tiles<true>(args, place, shared, checkpoint, policy, held);
-    else stream_tiles<false>(args, place, shared, checkpoint, policy, held);
+    else if (shared.row.folded == 0) stream_tiles<PATH_READ>(args, place, shared, checkpoint, held);
+    else if (is_conventional(shared.row)) stream_tiles<PATH_CONVENTIONAL>(args, place, shared, checkpoint, held);
+    else stream_tiles<PATH_FOLD>(args, place, shared, checkpoint, held);
 }

@@ -69,7 +69,7 @@ GPU_FN void load_x(const rssm_mamba2_step_kernel_args &args, const Place &place,
 #pragma unroll
     for (int i = 0; i < COUNT; i++) {
         const rssm_i32 record = first + i * 8;
-        const char    *from = record < row.h ? ring + record_offset<T_act>(args.x_ring, row, record) : now;
+        const char    *from = record_or_token<T_act>(args.x_ring, row, record, ring, now);
         if constexpr (ROW_WORDS == 2) *(gpu_vec2 *)words[i] = gpu_load8_if(from, record < row.live);
         else *(gpu_vec4 *)words[i] = gpu_load16_if(from, record < row.live);
     }

@@ -2,6 +2,7 @@
 #include "abi/types.h"
 #include "prims/cuda_bulk.cuh"
 #include "prims/cuda_copy.cuh"
+#include "prims/cuda_masked.cuh"
 #include "prims/cuda_memory.cuh"
 #include "prims/cuda_shared.cuh"
 #include "tests/simt/kernels/cases.h"

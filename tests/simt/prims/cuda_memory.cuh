@@ -6,8 +6,9 @@
 
 enum {
     GPU_HINT_NONE = 0,
-    GPU_HINT_NO_ALLOCATE = 1,
-    GPU_HINT_EVICT_FIRST = 2,
+    GPU_HINT_LOADS = 1,
+    GPU_HINT_BOTH = 2,
+    GPU_HINT_STREAM = 3,
 };
 
 // Assignments go through the emulator: a vector access is aligned to its size, which plain copies are not asked for.
@@ -57,20 +58,36 @@ GPU_FN gpu_vec4 gpu_load16(const void *from, GPU_HERE)
     return v;
 }
 
-GPU_FN gpu_vec4 gpu_load16_no_allocate(const void *from, GPU_HERE)
+GPU_FN rssm_u32 gpu_load4_if(const void *from, bool wanted, GPU_HERE)
 {
-    return gpu_load16(from, at);
+    return wanted ? gpu_load4(from, at) : 0;
 }
 
-GPU_FN rssm_u64 gpu_policy_evict_first()
+GPU_FN gpu_vec2 gpu_load8_if(const void *from, bool wanted, GPU_HERE)
 {
-    return 0x12f0000000000000ull;
+    gpu_vec2 v = {{0, 0}};
+    if (wanted) simt_load(v.w, from, 8, SIMT_GLOBAL, at);
+    return v;
 }
 
-GPU_FN gpu_vec4 gpu_load16_evict_first(const void *from, rssm_u64 policy, GPU_HERE)
+GPU_FN gpu_vec4 gpu_load16_if(const void *from, bool wanted, GPU_HERE)
 {
-    if (policy != gpu_policy_evict_first()) __builtin_trap();
-    return gpu_load16(from, at);
+    gpu_vec4 v = {{0, 0, 0, 0}};
+    if (wanted) simt_load(v.w, from, 16, SIMT_GLOBAL, at);
+    return v;
+}
+
+GPU_FN rssm_u32 gpu_load2_if(const void *from, bool wanted, GPU_HERE)
+{
+    return wanted ? gpu_load2(from, at) : 0;
+}
+
+// Where nothing is wanted the value is unspecified on the device: here it is NaN in every format.
+template <int HINT> GPU_FN gpu_vec4 gpu_load16_hinted(const void *from, bool wanted, GPU_HERE)
+{
+    gpu_vec4 v = {{0xffe5ffe5u, 0xffe5ffe5u, 0xffe5ffe5u, 0xffe5ffe5u}};
+    if (wanted) simt_load(v.w, from, 16, SIMT_GLOBAL, at);
+    return v;
 }
 
 GPU_FN void gpu_store2(void *to, rssm_u32 half, GPU_HERE)
@@ -99,24 +116,14 @@ GPU_FN void gpu_store16_no_allocate(void *to, gpu_vec4 v, GPU_HERE)
     gpu_store16(to, v, at);
 }
 
-GPU_FN void gpu_store16_evict_first(void *to, gpu_vec4 v, rssm_u64 policy, GPU_HERE)
+GPU_FN void gpu_store16_streaming(void *to, gpu_vec4 v, GPU_HERE)
 {
-    if (policy != gpu_policy_evict_first()) __builtin_trap();
     gpu_store16(to, v, at);
 }
 
-template <int HINT> GPU_FN gpu_vec4 gpu_load16_hinted(const void *from, rssm_u64 policy, GPU_HERE)
+template <int HINT> GPU_FN void gpu_store16_hinted(void *to, gpu_vec4 v, GPU_HERE)
 {
-    if constexpr (HINT == GPU_HINT_NONE) return gpu_load16(from, at);
-    else if constexpr (HINT == GPU_HINT_NO_ALLOCATE) return gpu_load16_no_allocate(from, at);
-    else return gpu_load16_evict_first(from, policy, at);
-}
-
-template <int HINT> GPU_FN void gpu_store16_hinted(void *to, gpu_vec4 v, rssm_u64 policy, GPU_HERE)
-{
-    if constexpr (HINT == GPU_HINT_NONE) gpu_store16(to, v, at);
-    else if constexpr (HINT == GPU_HINT_NO_ALLOCATE) gpu_store16_no_allocate(to, v, at);
-    else gpu_store16_evict_first(to, v, policy, at);
+    gpu_store16(to, v, at);
 }
 
 GPU_FN void gpu_atomic_or(rssm_u32 *word, rssm_u32 bits, GPU_HERE)

@@ -15,7 +15,7 @@ GPU_FN rssm_u32 gpu_shared_address(const void *object, GPU_HERE)
 }
 
 // N matrices from rows at `address`, or to them.
-GPU_FN void gpu_move_matrices(simt_warp_kind kind, int n, bool transposed, rssm_u32 *words, rssm_u32 address,
+GPU_FN void simt_move_matrices(simt_warp_kind kind, int n, bool transposed, rssm_u32 *words, rssm_u32 address,
                               simt_place at)
 {
     simt_warp_op op = {kind, 0xffffffffu, n, {address, transposed, 0, 0, 0, 0}, {0, 0, 0, 0}, {0, 0, 0, 0}, at};
@@ -26,7 +26,7 @@ GPU_FN void gpu_move_matrices(simt_warp_kind kind, int n, bool transposed, rssm_
 
 GPU_FN void gpu_load_matrix4_transposed(rssm_u32 words[4], rssm_u32 address, GPU_HERE)
 {
-    gpu_move_matrices(SIMT_LOAD_MATRIX, 4, true, words, address, at);
+    simt_move_matrices(SIMT_LOAD_MATRIX, 4, true, words, address, at);
 }
 
 #endif

@@ -7,7 +7,7 @@
 
 GPU_FN rssm_u32 gpu_shuffle_xor(rssm_u32 value, rssm_i32 mask, GPU_HERE)
 {
-    return gpu_warp_op(SIMT_SHUFFLE_XOR, 0xffffffffu, value, mask, at).out[0];
+    return simt_ask_lanes(SIMT_SHUFFLE_XOR, 0xffffffffu, value, mask, at).out[0];
 }
 
 GPU_FN float gpu_shuffle_xor(float value, rssm_i32 mask, GPU_HERE)
@@ -17,17 +17,22 @@ GPU_FN float gpu_shuffle_xor(float value, rssm_i32 mask, GPU_HERE)
 
 GPU_FN float gpu_shuffle_down(float value, rssm_i32 distance, GPU_HERE)
 {
-    return rssm_bits_float(gpu_warp_op(SIMT_SHUFFLE_DOWN, 0xffffffffu, rssm_float_bits(value), distance, at).out[0]);
+    return rssm_bits_float(simt_ask_lanes(SIMT_SHUFFLE_DOWN, 0xffffffffu, rssm_float_bits(value), distance, at).out[0]);
+}
+
+GPU_FN rssm_u32 gpu_shuffle_from(rssm_u32 value, rssm_i32 source, GPU_HERE)
+{
+    return simt_ask_lanes(SIMT_SHUFFLE_FROM, 0xffffffffu, value, source, at).out[0];
 }
 
 GPU_FN float gpu_shuffle_from(float value, rssm_i32 source, GPU_HERE)
 {
-    return rssm_bits_float(gpu_warp_op(SIMT_SHUFFLE_FROM, 0xffffffffu, rssm_float_bits(value), source, at).out[0]);
+    return rssm_bits_float(simt_ask_lanes(SIMT_SHUFFLE_FROM, 0xffffffffu, rssm_float_bits(value), source, at).out[0]);
 }
 
 GPU_FN rssm_u32 gpu_ballot(bool predicate, GPU_HERE)
 {
-    return gpu_warp_op(SIMT_BALLOT, 0xffffffffu, predicate, 0, at).out[0];
+    return simt_ask_lanes(SIMT_BALLOT, 0xffffffffu, predicate, 0, at).out[0];
 }
 
 GPU_FN rssm_i32 gpu_count_bits(rssm_u32 bits)

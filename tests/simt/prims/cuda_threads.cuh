@@ -42,22 +42,22 @@ GPU_FN rssm_i32 gpu_block_y()
 }
 
 // One operation of a warp's lanes.
-GPU_FN simt_warp_op gpu_warp_op(simt_warp_kind kind, rssm_u32 mask, rssm_u32 value, rssm_i32 operand, simt_place at)
+GPU_FN simt_warp_op simt_ask_lanes(simt_warp_kind kind, rssm_u32 mask, rssm_u32 value, rssm_i32 operand, simt_place at)
 {
     simt_warp_op op = {kind, mask, operand, {value, 0, 0, 0, 0, 0}, {0, 0, 0, 0}, {0, 0, 0, 0}, at};
     simt_warp(&op);
     return op;
 }
 
-template <int WARPS> GPU_FN void gpu_barrier(GPU_HERE)
+GPU_FN void gpu_warp_barrier(GPU_HERE)
 {
-    if constexpr (WARPS == 1) gpu_warp_op(SIMT_WARP_SYNC, 0xffffffffu, 0, 0, at);
-    else simt_barrier(0, 0, at);
+    simt_ask_lanes(SIMT_WARP_SYNC, 0xffffffffu, 0, 0, at);
 }
 
-GPU_FN void gpu_barrier_block(GPU_HERE)
+template <int WARPS> GPU_FN void gpu_barrier(GPU_HERE)
 {
-    simt_barrier(0, 0, at);
+    if constexpr (WARPS == 1) gpu_warp_barrier(at);
+    else simt_barrier(0, 0, at);
 }
 
 #endif
