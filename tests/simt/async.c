@@ -64,8 +64,8 @@ static void check_target(const void *to, bool shared, uint32_t site)
 static simt_copy *issue(simt_copy copy)
 {
     simt_copy **link = &simt.copies, *c;
-    if (copy.n_read) simt_access(copy.from, copy.n_read, ACCESS_LOAD, simt.self->index, copy.site, true);
-    simt_access(copy.to, copy.n, ACCESS_STORE, simt.self->index, copy.site, true);
+    if (copy.n_read) simt_access(copy.from, copy.n_read, ACCESS_LOAD, simt.self->index, copy.site, WANT_BYTES);
+    simt_access(copy.to, copy.n, ACCESS_STORE, simt.self->index, copy.site, WANT_BYTES);
     simt_clock_pass(simt.self);
     c = malloc(sizeof *c);
     if (!c) abort();
@@ -120,7 +120,7 @@ static simt_mbarrier *find_mbarrier(void *object, uint32_t site)
                   simt_owner_text(simt_owner(simt.self->index)).c, m->init_thread, simt_site_text(m->init_site).c);
     }
     size_t offset;
-    if (!simt_locate(object, &offset)) simt_access(object, 8, ACCESS_ATOMIC, simt.self->index, site, true);
+    if (!simt_locate(object, &offset)) simt_access(object, 8, ACCESS_ATOMIC, simt.self->index, site, WANT_BYTES);
     simt_fail(SIMT_MBARRIER, site, "%s uses an mbarrier that was not initialised",
               simt_owner_text(simt_owner(simt.self->index)).c);
     abort();
@@ -135,7 +135,7 @@ void simt_mbarrier_init(void *object, uint32_t n_arrivals, simt_place at)
 
     check_multiple(object, 8, 8, site);
     check_target(object, true, site);
-    simt_access(object, 8, ACCESS_STORE, self->index, site, true);
+    simt_access(object, 8, ACCESS_STORE, self->index, site, WANT_BYTES);
     memcpy(object, &bits, sizeof bits);
     while (m < simt.mbarriers + MBARRIERS && m->object && m->object != object)
         m++;
@@ -174,7 +174,7 @@ void simt_mbarrier_arrive(void *object, uint32_t n_arrivals, uint32_t n_expected
     const uint32_t site = simt_site_of_place(at);
     simt_mbarrier *m = find_mbarrier(object, site);
 
-    simt_access(object, 8, ACCESS_ATOMIC, simt.self->index, site, true);
+    simt_access(object, 8, ACCESS_ATOMIC, simt.self->index, site, WANT_BYTES);
     m->bytes += n_expected_bytes;
     if (m->bytes >= 1 << 20) simt_fail(SIMT_MBARRIER, site, "more than 2^20 - 1 bytes are expected in one phase");
     if (n_arrivals > m->pending) {
@@ -218,7 +218,7 @@ static simt_mbarrier *begin_wait(void *object, uint32_t parity, simt_place at)
     self->site = simt_site_of_place(at);
     self->parity = parity;
     self->mbarrier = find_mbarrier(object, self->site);
-    simt_access(object, 8, ACCESS_ATOMIC, self->index, self->site, true);
+    simt_access(object, 8, ACCESS_ATOMIC, self->index, self->site, WANT_BYTES);
     return self->mbarrier;
 }
 
@@ -278,7 +278,7 @@ void simt_bulk_load(void *to, const void *from, uint32_t n, void *barrier, simt_
     check_multiple(from, n, 16, site);
     check_target(to, true, site);
     check_fenced(to, n, site);
-    simt_access(barrier, 8, ACCESS_ATOMIC, simt.self->index, site, true);
+    simt_access(barrier, 8, ACCESS_ATOMIC, simt.self->index, site, WANT_BYTES);
     if (!m->fenced) {
         simt_fail(SIMT_PROXY, site, "a bulk copy is to complete on the mbarrier that was initialised at %s; without a "
                   "fence of that thread the copy may not see it", simt_site_text(m->init_site).c);

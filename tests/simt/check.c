@@ -4,13 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/simt/suite.h"
+#include "tests/simt/suite_cases.h"
 
 static const char usage[] =
     "usage: simt-check [--templates FOLDER] [--step NAME] [--config TEXT] [--advance-config TEXT]\n"
     "                  [--heads N] [--groups N] [--head-dim N] [--state-size N] [--window N] [--ring N]\n"
     "                  [--checkpoint f32|bf16|f16] [--activation f32|bf16|f16] [--dt f32] [--rows N] [--slots N]\n"
-    "                  [--steps N] [--seed N] [--flags N] [--eager] [--debug]\n";
+    "                  [--steps N] [--seed N] [--flags N] [--eager] [--suite FIRST:COUNT] [--debug] [--compiler-flags TEXT]\n";
 
 static uint32_t dtype_of(const char *text)
 {
@@ -18,7 +18,7 @@ static uint32_t dtype_of(const char *text)
 }
 
 typedef struct options {
-    const char *templates, *step, *config, *advance_config;
+    const char *templates, *step, *config, *advance_config, *suite;
     simt_case   c;
 } options;
 
@@ -54,8 +54,13 @@ static bool parse(int argc, char **argv, options *o)
         }
         if (!value) return false;
         i++;
+        if (strcmp(name, "--compiler-flags") == 0) {
+            o->c.compiler_flags = value;
+            continue;
+        }
         if (strcmp(name, "--templates") == 0) o->templates = value;
         else if (strcmp(name, "--step") == 0) o->step = value;
+        else if (strcmp(name, "--suite") == 0) o->suite = value;
         else if (strcmp(name, "--config") == 0) o->config = value;
         else if (strcmp(name, "--advance-config") == 0) o->advance_config = value;
         else if (strcmp(name, "--checkpoint") == 0) o->c.problem.checkpoint_dtype = dtype_of(value);
@@ -84,13 +89,46 @@ static void print_counts(const simt_outcome *outcome)
     printf("errors as fractions of their bounds: out %.3f, state %.3f, dt %.3f\n", v->max_out, v->max_state, v->max_dt);
 }
 
+// One case. Returns the exit status.
+static int run_one(const options *o, const simt_case *c, bool counts)
+{
+    rssm_str     text = {0};
+    simt_outcome outcome;
+    int          code = 0;
+
+    simt_case_text(c, &text);
+    puts(rssm_str_c(&text));
+    fflush(stdout);
+    if (!simt_run_case(o->templates, c, &outcome)) {
+        puts(outcome.text);
+        code = outcome.status == RSSM_E_DEVICE || outcome.status == RSSM_E_WRONG_RESULT ? 1 : 2;
+    } else if (counts) {
+        print_counts(&outcome);
+    }
+    rssm_str_free(&text);
+    return code;
+}
+
+// Cases of the suite until one fails.
+static int run_suite(const options *o)
+{
+    unsigned  first = 0, count = 0;
+    simt_case c;
+    int       code = 0;
+    if (sscanf(o->suite, "%u:%u", &first, &count) != 2) return 2;
+    for (unsigned i = first; i < first + count && code == 0; i++) {
+        if (!simt_suite_case(i, o->c.step.manifest, o->c.advance.manifest, &c)) break;
+        c.compiler_flags = o->c.compiler_flags;
+        code = run_one(o, &c, false);
+    }
+    return code;
+}
+
 int main(int argc, char **argv)
 {
     options            o = {.templates = RSSM_SOURCE_DIR "/templates", .step = "mamba2_step_stream"};
     rssm_template_set *set = NULL;
     rssm_diag          diag = {0};
-    rssm_str           text = {0};
-    simt_outcome       outcome;
     int                code = 2;
     rssm_status        st;
 
@@ -105,19 +143,11 @@ int main(int argc, char **argv)
     RSSM_TRY(rssm_template_set_open(o.templates, &set, &diag));
     RSSM_TRY(choose(rssm_template_set_find(set, o.step), o.config, &o.c.step, &diag));
     RSSM_TRY(choose(rssm_template_set_find(set, "advance_cuda"), o.advance_config, &o.c.advance, &diag));
-    simt_case_text(&o.c, &text);
-    puts(rssm_str_c(&text));
-    if (simt_run_case(o.templates, &o.c, &outcome)) {
-        print_counts(&outcome);
-        puts("clean");
-        code = 0;
-    } else {
-        puts(outcome.text);
-        code = outcome.status == RSSM_E_DEVICE || outcome.status == RSSM_E_WRONG_RESULT ? 1 : 2;
-    }
+    code = o.suite ? run_suite(&o) : run_one(&o, &o.c, true);
+    if (code == 0) puts("clean");
 done:
     if (st != RSSM_OK) fprintf(stderr, "%s\n", diag.text);
+    simt_suite_end();
     rssm_template_set_close(set);
-    rssm_str_free(&text);
     return code;
 }

@@ -111,7 +111,9 @@ static rssm_status compile(const simt_kernel *k, const simt_compile_options *o, 
         "-fsanitize-address-use-after-return=never", "-fsanitize-coverage=func,trace-pc,trace-loads,trace-stores",
         "-Wl,--wrap=__asan_memcpy,--wrap=__asan_memmove,--wrap=__asan_memset",
         "-Wl,--wrap=__ubsan_handle_type_mismatch_v1_abort", "-Wall", "-Werror", "-Wno-unused-function",
-        "-Wno-unknown-pragmas", "-Wno-pass-failed", "-include", RSSM_SOURCE_DIR "/tests/simt/language.h",
+        "-Wno-unknown-pragmas", "-Wno-pass-failed",
+        // Unrolled bodies take longer to compile than to run.
+        "-mllvm", "-pragma-unroll-threshold=1", "-include", RSSM_SOURCE_DIR "/tests/simt/language.h",
         "-I" RSSM_SOURCE_DIR "/tests/simt", "-I" RSSM_SOURCE_DIR};
 
     for (size_t i = 0; i < sizeof fixed / sizeof fixed[0]; i++)

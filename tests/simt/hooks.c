@@ -23,7 +23,7 @@ static void traced(const void *address, size_t n, simt_access_kind kind, const v
     size_t offset;
     if (!simt.self) return;
     if (!simt_locate(address, &offset) && is_private(address)) return;
-    simt_access(address, n, kind, simt.self->index, simt_site_of_pc(pc), n <= 4);
+    simt_access(address, n, kind, simt.self->index, simt_site_of_pc(pc), n <= 4 ? WANT_BYTES : WANT_WORDS);
 }
 
 #define SIMT_HOOKS(n)                                                                                                  \

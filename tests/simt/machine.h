@@ -154,9 +154,14 @@ size_t simt_buffer_of(size_t offset, size_t *out_bytes); // start of the buffer 
 
 // referee.c
 typedef enum simt_access_kind { ACCESS_LOAD, ACCESS_STORE, ACCESS_ATOMIC } simt_access_kind;
-// Judges and records an access of n bytes by component `who` with its clock. `strict`: every byte must have been
-// written; otherwise words of which no byte was (copies of structs have padding).
-void simt_access(const void *address, size_t n, simt_access_kind kind, uint32_t who, uint32_t site, bool strict);
+// How much of what is read must have been written.
+typedef enum simt_wanted {
+    WANT_BYTES, // every byte
+    WANT_WORDS, // of every word at least a byte: copies of structs have padding
+    WANT_NONE,  // ldmatrix moves whole rows, used or not; unwritten memory holds NaN, which shows where it is used
+} simt_wanted;
+// Judges and records an access of n bytes by component `who` with its clock.
+void simt_access(const void *address, size_t n, simt_access_kind kind, uint32_t who, uint32_t site, simt_wanted wanted);
 void simt_mark_written(void *address, size_t n, uint32_t who, uint32_t site);
 
 // report.c

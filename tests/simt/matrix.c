@@ -137,7 +137,7 @@ static void move_matrices(simt_warp_op *ops[SIMT_WARP], uint32_t first, bool sto
     }
     for (uint32_t l = 0; l < 8 * n; l++) {
         unsigned char *at = row_address(ops[l], first + l);
-        simt_access(at, 16, store ? ACCESS_STORE : ACCESS_LOAD, first + l, simt_site_of_place(ops[l]->at), true);
+        simt_access(at, 16, store ? ACCESS_STORE : ACCESS_LOAD, first + l, simt_site_of_place(ops[l]->at), WANT_NONE);
         if (store) memcpy(at, m[l / 8][l % 8], 16);
         else memcpy(m[l / 8][l % 8], at, 16);
     }

@@ -8,6 +8,9 @@
 
 simt_machine simt;
 
+// What unwritten memory holds: NaN in every format.
+enum { FILL = 0xff };
+
 typedef struct buffer {
     size_t at, n;
     bool   live;
@@ -58,7 +61,7 @@ rssm_status simt_alloc(size_t n_bytes, void **out_pointer, rssm_diag *diag)
     }
     buffers.items[buffers.n++] = (buffer){at, n_bytes, true};
     memset(simt.state + at, BYTE_EXISTS, n_bytes);
-    memset(simt.arena + at, 0xA5, n_bytes);
+    memset(simt.arena + at, FILL, n_bytes);
     simt.used = at + n_bytes;
     *out_pointer = simt.arena + at;
     return RSSM_OK;
@@ -134,10 +137,10 @@ void simt_shared_begin(void)
 {
     memset(simt.state, 0, DYNAMIC_AT + DYNAMIC_BYTES);
     memset(simt.state + DYNAMIC_AT + SHARED_SKEW, BYTE_EXISTS, simt.options.shared_bytes);
-    memset(simt.arena + DYNAMIC_AT + SHARED_SKEW, 0xA5, simt.options.shared_bytes);
+    memset(simt.arena + DYNAMIC_AT + SHARED_SKEW, FILL, simt.options.shared_bytes);
     if (simt.n_statics == 0) return;
     memset(simt.state + STATIC_AT, BYTE_EXISTS, simt.n_statics);
-    memset(simt.statics, 0xA5, simt.n_statics);
+    memset(simt.statics, FILL, simt.n_statics);
 }
 
 size_t simt_buffer_of(size_t offset, size_t *out_bytes)

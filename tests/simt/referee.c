@@ -62,7 +62,7 @@ static void fail_conflict(order why, const simt_record *r, size_t offset, simt_a
 }
 
 static void check_state(const void *address, size_t n, size_t offset, simt_access_kind kind, uint32_t who, uint32_t site,
-                        bool strict)
+                        simt_wanted wanted)
 {
     const unsigned char *state = simt.state + offset;
     unsigned char        all = 0xff, any = 0;
@@ -71,8 +71,8 @@ static void check_state(const void *address, size_t n, size_t offset, simt_acces
     for (size_t i = 0; i < n; i++)
         all &= state[i], any |= state[i];
     const bool arriving = any & BYTE_ARRIVING, leaving = any & BYTE_LEAVING && kind != ACCESS_LOAD;
-    bool       unwritten = kind != ACCESS_STORE && !(all & BYTE_WRITTEN);
-    if (unwritten && !strict && n >= 8) {
+    bool       unwritten = kind != ACCESS_STORE && !(all & BYTE_WRITTEN) && wanted != WANT_NONE;
+    if (unwritten && wanted == WANT_WORDS) {
         unwritten = false;
         for (size_t i = 0; i + 4 <= n; i += 4) {
             unsigned char word = state[i] | state[i + 1] | state[i + 2] | state[i + 3];
@@ -82,9 +82,9 @@ static void check_state(const void *address, size_t n, size_t offset, simt_acces
     if ((all & BYTE_EXISTS) && !arriving && !leaving && !unwritten) return;
 
     const simt_text own = simt_owner_text(simt_owner(who));
-    const int       wanted = !(all & BYTE_EXISTS) ? BYTE_EXISTS : arriving ? BYTE_ARRIVING : leaving ? BYTE_LEAVING : BYTE_WRITTEN;
-    const bool missing = wanted == BYTE_EXISTS || wanted == BYTE_WRITTEN;
-    while (at + 1 < n && ((state[at] & wanted) != 0) == missing)
+    const int       flag = !(all & BYTE_EXISTS) ? BYTE_EXISTS : arriving ? BYTE_ARRIVING : leaving ? BYTE_LEAVING : BYTE_WRITTEN;
+    const bool missing = flag == BYTE_EXISTS || flag == BYTE_WRITTEN;
+    while (at + 1 < n && ((state[at] & flag) != 0) == missing)
         at++;
     const simt_text byte = name_byte(offset + at);
     if (!(all & BYTE_EXISTS)) {
@@ -141,7 +141,7 @@ static void judge_byte(size_t offset, simt_access_kind kind, uint32_t who, simt_
     memset(s->reads, 0, sizeof s->reads);
 }
 
-void simt_access(const void *address, size_t n, simt_access_kind kind, uint32_t who, uint32_t site, bool strict)
+void simt_access(const void *address, size_t n, simt_access_kind kind, uint32_t who, uint32_t site, simt_wanted wanted)
 {
     size_t offset;
     simt.counts.n_accesses++;
@@ -150,7 +150,7 @@ void simt_access(const void *address, size_t n, simt_access_kind kind, uint32_t 
                   simt_owner_text(simt_owner(who)).c, verb(kind), n, address);
         return;
     }
-    check_state(address, n, offset, kind, who, site, strict);
+    check_state(address, n, offset, kind, who, site, wanted);
     const uint32_t    clock = who == ENGINE ? simt.engine_clock : simt.threads[who].clock[who];
     const simt_record now = {site, kind == ACCESS_ATOMIC ? clock | ATOMIC_BIT : clock, simt_owner(who)};
     for (size_t i = 0; i < n; i++) {
@@ -179,7 +179,7 @@ void simt_load(void *value, const void *from, uint32_t n, simt_space space, simt
     const uint32_t site = simt_site_of_place(at);
     check_aligned(from, n, site);
     check_space(from, space, site);
-    simt_access(from, n, ACCESS_LOAD, simt.self->index, site, true);
+    simt_access(from, n, ACCESS_LOAD, simt.self->index, site, WANT_BYTES);
     memcpy(value, from, n);
 }
 
@@ -188,7 +188,7 @@ void simt_store(void *to, const void *value, uint32_t n, simt_space space, simt_
     const uint32_t site = simt_site_of_place(at);
     check_aligned(to, n, site);
     check_space(to, space, site);
-    simt_access(to, n, ACCESS_STORE, simt.self->index, site, true);
+    simt_access(to, n, ACCESS_STORE, simt.self->index, site, WANT_BYTES);
     memcpy(to, value, n);
 }
 
@@ -198,8 +198,8 @@ void simt_copy_vector(void *to, const void *from, uint32_t n)
     const uint32_t site = simt_site_of_pc(__builtin_return_address(0));
     check_aligned(from, n, site);
     check_aligned(to, n, site);
-    if (simt_locate(from, &offset)) simt_access(from, n, ACCESS_LOAD, simt.self->index, site, true);
-    if (simt_locate(to, &offset)) simt_access(to, n, ACCESS_STORE, simt.self->index, site, true);
+    if (simt_locate(from, &offset)) simt_access(from, n, ACCESS_LOAD, simt.self->index, site, WANT_BYTES);
+    if (simt_locate(to, &offset)) simt_access(to, n, ACCESS_STORE, simt.self->index, site, WANT_BYTES);
     memmove(to, from, n);
 }
 
@@ -235,7 +235,7 @@ uint32_t simt_atomic_word(simt_atomic op, void *word, uint32_t operand, uint32_t
     const uint32_t site = simt_site_of_place(at);
     uint32_t       old;
     check_aligned(word, 4, site);
-    simt_access(word, 4, ACCESS_ATOMIC, simt.self->index, site, true);
+    simt_access(word, 4, ACCESS_ATOMIC, simt.self->index, site, WANT_BYTES);
     memcpy(&old, word, 4);
     const uint32_t value = apply(op, old, operand, expected);
     memcpy(word, &value, 4);

@@ -171,12 +171,14 @@ static const rssm_verify_calls calls = {
 
 // --------------------------------------------------------------------------------------------------------------- cases
 
-static rssm_status load(session *s, const char *root, const rssm_config *config, simt_kernel **out_kernel,
-                        rssm_launch *out_launch, rssm_diag *diag)
+static rssm_status load(session *s, const char *root, const rssm_config *config, bool is_generic,
+                        simt_kernel **out_kernel, rssm_launch *out_launch, rssm_diag *diag)
 {
     const rssm_facts        facts = simt_facts(&s->problem);
-    const rssm_render_input input = {
-        .config = config, .problem = &s->problem, .facts = &facts, .arch = DEVICE_ARCH};
+    const rssm_render_input input = {.config = config,
+                                     .problem = is_generic ? NULL : &s->problem,
+                                     .facts = is_generic ? NULL : &facts,
+                                     .arch = DEVICE_ARCH};
     rssm_str             header = {0};
     simt_compile_options options = {.clang = simt_clang(),
                                     .template_root = root,
@@ -190,9 +192,37 @@ static rssm_status load(session *s, const char *root, const rssm_config *config,
     RSSM_TRY(rssm_launch_plan(config, &facts, out_launch, diag));
     RSSM_TRY(rssm_render_config(&input, &header, diag));
     options.config = rssm_str_c(&header);
-    RSSM_TRY(simt_kernel_load(&options, out_kernel, diag));
+    if (!*out_kernel) RSSM_TRY(simt_kernel_load(&options, out_kernel, diag));
 done:
     rssm_str_free(&header);
+    return st;
+}
+
+// `advance` depends on no problem: the last one that was compiled is kept, until simt_suite_end.
+static struct {
+    char         text[256];
+    simt_kernel *kernel;
+} kept;
+
+void simt_suite_end(void)
+{
+    simt_kernel_unload(kept.kernel);
+    kept.kernel = NULL;
+}
+
+static rssm_status load_advance(session *s, const char *root, rssm_diag *diag)
+{
+    rssm_str    text = {0};
+    char        key[sizeof kept.text];
+    rssm_status st;
+
+    rssm_config_text(&s->c->advance, &text);
+    snprintf(key, sizeof key, "%s %s %s", root, rssm_str_c(&text), s->c->compiler_flags ? s->c->compiler_flags : "");
+    rssm_str_free(&text);
+    if (strcmp(key, kept.text) != 0) simt_suite_end();
+    st = load(s, root, &s->c->advance, true, &kept.kernel, &s->advance_launch, diag);
+    if (st == RSSM_OK) memcpy(kept.text, key, sizeof key);
+    s->advance = kept.kernel;
     return st;
 }
 
@@ -205,8 +235,8 @@ bool simt_run_case(const char *root, const simt_case *c, simt_outcome *out)
     memset(out, 0, sizeof *out);
     simt_reset();
     RSSM_TRY(rssm_problem_normalise(&c->problem, &s.problem, &diag));
-    RSSM_TRY(load(&s, root, &c->advance, &s.advance, &s.advance_launch, &diag));
-    RSSM_TRY(load(&s, root, &c->step, &s.step, &s.step_launch, &diag));
+    RSSM_TRY(load_advance(&s, root, &diag));
+    RSSM_TRY(load(&s, root, &c->step, false, &s.step, &s.step_launch, &diag));
     RSSM_TRY(simt_alloc(c->n_slots * sizeof(rssm_cursor), &s.cursors, &diag));
     const rssm_verify_request request = {
         .group = (const rssm_group *)(const void *)&s,
@@ -232,7 +262,6 @@ done:
     out->status = st;
     if (st != RSSM_OK)
         snprintf(out->text, sizeof out->text, "%s", out->report.text[0] ? out->report.text : diag.text);
-    simt_kernel_unload(s.advance);
     simt_kernel_unload(s.step);
     return st == RSSM_OK;
 }

@@ -31,6 +31,7 @@ rssm_facts simt_facts(const rssm_problem *problem);
 
 // Compiles both kernels from `root` and runs. True: clean.
 bool simt_run_case(const char *root, const simt_case *c, simt_outcome *out);
+void simt_suite_end(void); // frees what cases keep for the next one
 
 // The default of a manifest, then each tunable at its least and its greatest value with the others at their default;
 // those that are valid for the problem, each once. Returns how many.

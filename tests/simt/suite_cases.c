@@ -1,6 +1,8 @@
 // See suite_cases.h.
 #include "tests/simt/suite_cases.h"
 
+#include "base/problem.h"
+
 enum {
     ALL = RSSM_VERIFY_ALL_TENSORS,
     GAPS_AND_ORDER = RSSM_VERIFY_ALL_TENSORS | RSSM_VERIFY_TOKEN_MAJOR | RSSM_VERIFY_PACKED | RSSM_VERIFY_PAD_ZERO,
@@ -27,6 +29,10 @@ const simt_shape *simt_shape_at(size_t index)
 {
     return &shapes[index];
 }
+
+// Formats of a shape in the suite, a bit each; two shapes run in all, the others in one or two.
+static const unsigned char formats_of_shape[] = {0x3f, 0x3f, 0x12, 0x0c, 0x21, 0x22, 0x24, 0x28};
+_Static_assert(sizeof formats_of_shape == sizeof shapes / sizeof shapes[0], "one entry for each shape");
 
 simt_case simt_case_of(const simt_shape *s, size_t formats, const rssm_manifest *step, const rssm_manifest *advance,
                        uint64_t seed)
@@ -55,4 +61,71 @@ simt_case simt_case_of(const simt_shape *s, size_t formats, const rssm_manifest 
     p->parameter_dtype = formats / 2 % 2 ? p->activation_dtype : RSSM_F32;
     p->dt_softplus = s->flags & RSSM_VERIFY_BIAS ? 1 : 0;
     return c;
+}
+
+static bool is_served(const simt_case *c)
+{
+    rssm_problem problem;
+    if (rssm_problem_normalise(&c->problem, &problem, NULL) != RSSM_OK) return false;
+    const rssm_facts facts = simt_facts(&problem);
+    return rssm_manifest_serves(c->step.manifest, &problem, NULL) == RSSM_OK &&
+           rssm_config_check(&c->step, &facts, NULL) == RSSM_OK;
+}
+
+// Shape by shape in a first format, then in the next, so that the first cases differ most.
+static bool shape_case(size_t *index, const rssm_manifest *step, const rssm_manifest *advance, simt_case *out_case)
+{
+    for (size_t turn = 0; turn < SIMT_FORMAT_PAIRS; turn++) {
+        for (size_t i = 0; i < simt_shape_count(); i++) {
+            size_t formats = 0, passed = 0;
+            while (formats < SIMT_FORMAT_PAIRS && !(formats_of_shape[i] >> formats & 1 && passed++ == turn))
+                formats++;
+            if (formats == SIMT_FORMAT_PAIRS) continue;
+            *out_case = simt_case_of(&shapes[i], formats, step, advance, 11 * i + formats);
+            if (is_served(out_case) && (*index)-- == 0) return true;
+        }
+    }
+    return false;
+}
+
+// Corners of the step in two formats each.
+static bool corner_case(size_t *index, const rssm_manifest *step, const rssm_manifest *advance, simt_case *out_case)
+{
+    rssm_config  configs[SIMT_CONFIGS_MAX];
+    rssm_problem problem;
+    for (size_t turn = 0; turn < 2; turn++) {
+        for (size_t i = 1; i < SIMT_CONFIGS_MAX; i++) {
+            *out_case = simt_case_of(&shapes[0], (i + 3 * turn) % SIMT_FORMAT_PAIRS, step, advance, 100 + i);
+            if (rssm_problem_normalise(&out_case->problem, &problem, NULL) != RSSM_OK) return false;
+            if (i >= simt_corner_configs(step, &problem, configs)) break;
+            out_case->step = configs[i];
+            if (is_served(out_case) && (*index)-- == 0) return true;
+        }
+    }
+    return false;
+}
+
+// Corners of advance, with more rows than it has threads, on the least step.
+static bool advance_case(size_t *index, const rssm_manifest *step, const rssm_manifest *advance, simt_case *out_case)
+{
+    rssm_config  configs[SIMT_CONFIGS_MAX];
+    rssm_problem problem;
+    simt_shape   shape = shapes[2];
+    shape.window = 3, shape.ring_length = 3, shape.n_rows = 150, shape.n_slots = 160, shape.n_steps = 4;
+    *out_case = simt_case_of(&shape, 1, step, advance, 5);
+    if (rssm_problem_normalise(&out_case->problem, &problem, NULL) != RSSM_OK || !is_served(out_case)) return false;
+    const size_t n = simt_corner_configs(advance, &problem, configs);
+    if (*index >= n) {
+        *index -= n;
+        return false;
+    }
+    out_case->advance = configs[*index];
+    out_case->flags = *index % 2 ? ALL | RSSM_VERIFY_PACKED : ALL | RSSM_VERIFY_PAD_ZERO;
+    return true;
+}
+
+bool simt_suite_case(size_t index, const rssm_manifest *step, const rssm_manifest *advance, simt_case *out_case)
+{
+    return shape_case(&index, step, advance, out_case) || advance_case(&index, step, advance, out_case) ||
+           corner_case(&index, step, advance, out_case);
 }

@@ -1,7 +1,7 @@
 // Every CUDA template, executed: its default and corner configurations on small shapes, in all formats, against the
 // float64 oracle, refereed, under AddressSanitizer and UndefinedBehaviorSanitizer.
 //
-// One Criterion test per format pair, so that they run side by side. A template of another op or recurrence than these
+// Cut into parts, so that Criterion runs them side by side. A template of another op or recurrence than these
 // cases know fails the last test: nobody may add one that is not executed.
 #include <criterion/criterion.h>
 #include <stdio.h>
@@ -47,110 +47,53 @@ static const rssm_manifest *the_advance(const rssm_template_set *set)
     return m;
 }
 
-static bool serves(const rssm_manifest *manifest, const simt_case *c)
-{
-    rssm_problem problem;
-    cr_assert_eq(rssm_problem_normalise(&c->problem, &problem, NULL), RSSM_OK);
-    const rssm_facts facts = simt_facts(&problem);
-    return rssm_manifest_serves(manifest, &problem, NULL) == RSSM_OK &&
-           rssm_config_check(&c->step, &facts, NULL) == RSSM_OK;
-}
+// Every PARTS-th case of every step template.
+enum { PARTS = 6 };
 
-// Every shape that the default configuration serves.
-static int run_shapes(const rssm_template_set *set, const rssm_manifest *step, size_t formats)
-{
-    int n = 0;
-    for (size_t i = 0; i < simt_shape_count(); i++) {
-        // Two shapes in all formats; of the others each format takes its share.
-        if (i >= 2 && (i + formats) % 3 != 0) continue;
-        const simt_case c = simt_case_of(simt_shape_at(i), formats, step, the_advance(set), 11 * i + formats);
-        if (!serves(step, &c)) continue;
-        expect_clean(&c);
-        n++;
-    }
-    return n;
-}
-
-// Every corner configuration of a shape; each format pair takes its share.
-static int run_corners(const rssm_template_set *set, const rssm_manifest *step, size_t formats)
-{
-    rssm_config  configs[SIMT_CONFIGS_MAX];
-    simt_case    c = simt_case_of(simt_shape_at(0), formats, step, the_advance(set), 100 + formats);
-    rssm_problem problem;
-    int          n = 0;
-
-    cr_assert_eq(rssm_problem_normalise(&c.problem, &problem, NULL), RSSM_OK);
-    const size_t n_configs = simt_corner_configs(step, &problem, configs);
-    for (size_t i = 1; i < n_configs; i++) {
-        if ((i + formats) % 2 != 0) continue;
-        c.step = configs[i];
-        if (!serves(step, &c)) continue;
-        expect_clean(&c);
-        n++;
-    }
-    return n;
-}
-
-static void run_formats(size_t formats)
+static void run_part(size_t part)
 {
     rssm_template_set *set = open_set();
+    simt_case          c;
     int                n = 0;
-    for (const rssm_manifest *step = next_step(set, NULL); step; step = next_step(set, step))
-        n += run_shapes(set, step, formats) + run_corners(set, step, formats);
-    cr_expect(n >= 4, "only %d cases were run", n);
-    rssm_template_set_close(set);
-}
-
-Test(templates, step_f32_bf16, .timeout = 500)
-{
-    run_formats(0);
-}
-
-Test(templates, step_bf16_bf16, .timeout = 500)
-{
-    run_formats(1);
-}
-
-Test(templates, step_f32_f16, .timeout = 500)
-{
-    run_formats(2);
-}
-
-Test(templates, step_bf16_f16, .timeout = 500)
-{
-    run_formats(3);
-}
-
-Test(templates, step_f32_f32, .timeout = 500)
-{
-    run_formats(4);
-}
-
-Test(templates, step_bf16_f32, .timeout = 500)
-{
-    run_formats(5);
-}
-
-// More rows than threads, so that advance works in chunks; the step's shape is the least.
-Test(templates, advance_in_chunks_and_at_its_corners, .timeout = 300)
-{
-    rssm_template_set   *set = open_set();
-    const rssm_manifest *advance = the_advance(set), *step = next_step(set, NULL);
-    rssm_config          configs[SIMT_CONFIGS_MAX];
-    simt_shape           shape = *simt_shape_at(2);
-    rssm_problem         problem;
-
-    shape.window = 3, shape.ring_length = 3, shape.n_rows = 150, shape.n_slots = 160, shape.n_steps = 4;
-    simt_case c = simt_case_of(&shape, 1, step, advance, 5);
-    cr_assert_eq(rssm_problem_normalise(&c.problem, &problem, NULL), RSSM_OK);
-    const size_t n = simt_corner_configs(advance, &problem, configs);
-    for (size_t i = 0; i < n; i++) {
-        c.advance = configs[i];
-        c.flags = i % 2 ? RSSM_VERIFY_ALL_TENSORS | RSSM_VERIFY_PACKED : RSSM_VERIFY_ALL_TENSORS | RSSM_VERIFY_PAD_ZERO;
-        expect_clean(&c);
+    for (const rssm_manifest *step = next_step(set, NULL); step; step = next_step(set, step)) {
+        for (size_t i = part; simt_suite_case(i, step, the_advance(set), &c); i += PARTS) {
+            expect_clean(&c);
+            n++;
+        }
     }
-    cr_expect_geq(n, 2);
+    cr_expect(n >= 4, "only %d cases were run", n);
+    simt_suite_end();
     rssm_template_set_close(set);
+}
+
+Test(templates, part_1_of_6, .timeout = 500)
+{
+    run_part(0);
+}
+
+Test(templates, part_2_of_6, .timeout = 500)
+{
+    run_part(1);
+}
+
+Test(templates, part_3_of_6, .timeout = 500)
+{
+    run_part(2);
+}
+
+Test(templates, part_4_of_6, .timeout = 500)
+{
+    run_part(3);
+}
+
+Test(templates, part_5_of_6, .timeout = 500)
+{
+    run_part(4);
+}
+
+Test(templates, part_6_of_6, .timeout = 500)
+{
+    run_part(5);
 }
 
 Test(templates, of_every_kind_are_executed)

@@ -10,7 +10,7 @@
 // Traffic   a slot number, a cursor and a descriptor per row, cursors of later chunks twice; latency is all
 // Issues    bits of all rows, OR-ed into one word by atomics, and only where there are any
 // Invariant the transitions are abi/cursor.h's; no row of the batch names another's slot, so that passes do not
-//           disturb each other. A row that owns no token gets token -1 if it takes no part, so that step leaves its
+//           disturb each other. A packed row of length 0 gets token -1, so that step leaves its
 //           neighbour's output alone.
 #include "rssm_config.h"
 
@@ -52,14 +52,18 @@ GPU_FN void load_cursors(const rssm_advance_kernel_args &args, Shared &shared, r
     gpu_barrier<WARPS>();   // slots and cursors: used by all of the chunk before -> written
     shared.slots[gpu_thread()] = slot != args.pad_slot && slot >= 0 && slot < args.n_slots ? slot : -1;
     gpu_barrier<WARPS>();   // slots: written by each -> read by all
+    gpu_vec2 v[CURSOR_WORDS];
 #pragma unroll
     for (int i = 0; i < CURSOR_WORDS; i++) {
         const rssm_i32 word = i * CFG_THREADS + gpu_thread();
         const rssm_i32 from = shared.slots[word / CURSOR_WORDS];
-        if (from >= 0) {
-            const gpu_vec2 v = gpu_load8((const rssm_u64 *)(args.cursors + from) + word % CURSOR_WORDS);
-            shared.rows[word / CURSOR_WORDS].words[word % CURSOR_WORDS] = v.w[0] | (rssm_u64)v.w[1] << 32;
-        }
+        v[i] = gpu_load8_if((const rssm_u64 *)args.cursors + (rssm_i64)from * CURSOR_WORDS + word % CURSOR_WORDS,
+                            from >= 0);
+    }
+#pragma unroll
+    for (int i = 0; i < CURSOR_WORDS; i++) {
+        const rssm_i32 word = i * CFG_THREADS + gpu_thread();
+        shared.rows[word / CURSOR_WORDS].words[word % CURSOR_WORDS] = v[i].w[0] | (rssm_u64)v[i].w[1] << 32;
     }
     gpu_barrier<WARPS>();   // cursors: written by each -> read by all
 }
@@ -98,11 +102,11 @@ GPU_FN void transit(const rssm_advance_kernel_args &args, Shared &shared, rssm_i
     const rssm_i32 t = args.cu_seqlens ? args.cu_seqlens[row + 1] - token
                        : args.tokens   ? args.tokens[row]
                                        : args.window.T;
-    const rssm_i32 output = args.cu_seqlens && t <= 0 ? -1 : token;   // first token of a row that takes no part
+    const rssm_i32 place = args.cu_seqlens && t <= 0 ? -1 : token;   // a packed row of length 0 has no token of its own
 
     outcome.issues = 0;
     outcome.fold = false;
-    rssm_descriptor_null(&outcome.descriptor, output);
+    rssm_descriptor_null(&outcome.descriptor, place);
     if (slot < 0) {
         if (args.slots[row] != args.pad_slot) outcome.issues = RSSM_ISSUE_SLOT_RANGE;
         return;
@@ -116,8 +120,7 @@ GPU_FN void transit(const rssm_advance_kernel_args &args, Shared &shared, rssm_i
     if (args.flags & RSSM_ADVANCE_OPEN) {
         const rssm_i32 forced = args.forced && args.forced[row];
         outcome.issues |=
-            rssm_cursor_open(&cursor, &args.window, slot, token, t, forced, epoch, &outcome.descriptor);
-        if (outcome.descriptor.slot < 0) outcome.descriptor.token = output;
+            rssm_cursor_open(&cursor, &args.window, slot, place, t, forced, epoch, &outcome.descriptor);
         outcome.fold = outcome.descriptor.mode >= RSSM_MODE_FOLD_HISTORY;
     }
     if ((args.flags & RSSM_ADVANCE_CHECK_SLOTS) && names_slot_again(args, row, slot)) {

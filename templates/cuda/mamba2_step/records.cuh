@@ -103,8 +103,8 @@ GPU_FN Place locate()
 
 // Raw bits of what a warp needs to know about one head.
 struct HeadInputs {
-    rssm_u32 A, D, bias;
-    rssm_u32 dt;
+    rssm_u32 A;
+    Coded    D, bias, dt;
     rssm_u32 times[SCAN_RECORDS];   // processed dt of records lane * SCAN_RECORDS + i
 };
 

@@ -103,19 +103,25 @@ GPU_FN const char *record_or_token(const rssm_ring_view &view, const Row &row, r
            stride_times(view.record_stride * (rssm_i64)sizeof(T), in_ring ? ring_index(row, record) : 0);
 }
 
-// The bits of element `index` of a tensor whose format is a run-time code, zeros where they are not wanted; and their
-// value: apart, so that nothing waits for a load before all loads are issued, and without a branch.
-GPU_FN rssm_u32 load_coded(const void *data, rssm_i64 index, rssm_i32 type, bool wanted)
+// Element `index` of a tensor whose format is a run-time code, zero where it is not wanted: loaded without a branch into
+// the one word of its width, decoded later, so that nothing waits for a load before all loads are issued.
+struct Coded {
+    rssm_u32 word, half;
+};
+
+GPU_FN Coded load_coded(const void *data, rssm_i64 index, rssm_i32 type, bool wanted)
 {
     const bool wide = type == RSSM_TYPE_F32;
-    return gpu_load4_if((const float *)data + index, wanted && wide) |
-           gpu_load2_if((const unsigned short *)data + index, wanted && !wide);
+    Coded      coded;
+    coded.word = gpu_load4_if((const float *)data + index, wanted && wide);
+    coded.half = gpu_load2_if((const unsigned short *)data + index, wanted && !wide);
+    return coded;
 }
 
-GPU_FN float decode_coded(rssm_u32 bits, rssm_i32 type)
+GPU_FN float decode_coded(const Coded &coded, rssm_i32 type)
 {
-    const float narrow = type == RSSM_TYPE_BF16 ? rssm_bits_float(bits << 16) : gpu_unpack_f16(bits & 0xffffu);
-    return type == RSSM_TYPE_F32 ? rssm_bits_float(bits) : narrow;
+    const float narrow = type == RSSM_TYPE_BF16 ? rssm_bits_float(coded.half << 16) : gpu_unpack_f16(coded.half);
+    return type == RSSM_TYPE_F32 ? rssm_bits_float(coded.word) : narrow;
 }
 
 #endif

@@ -284,6 +284,7 @@ extern "C" __global__ void __launch_bounds__(CFG_THREADS, most(1, RESIDENT_WARPS
     load_chunks(args, place, row, 0, chunks);
 #pragma unroll
     for (int u = 0; u < DEPTH; u += CFG_UNITS) load_records(args, place, row, u / CFG_UNITS, held);
+    gpu_warp_barrier();   // what is used first is asked for first: the compiler moves no load across
 #pragma unroll
     for (int u = 0; u < DEPTH; u++) load_unit(checkpoint, u, work == WORK_STEP, held.unit[u]);
     if (work != WORK_STEP) {

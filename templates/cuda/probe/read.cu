@@ -22,7 +22,7 @@ extern "C" __global__ void __launch_bounds__(CFG_THREADS) probe_read(const __gri
 #pragma unroll
         for (int i = 0; i < LOADS; i++) {
             const rssm_i64 at = first + (rssm_i64)i * CFG_THREADS;
-            v[i] = gpu_load16_no_allocate(data + (at < args.n_vectors ? at : first));
+            v[i] = gpu_load16_hinted<GPU_HINT_LOADS>(data + (at < args.n_vectors ? at : first), true);
         }
 #pragma unroll
         for (int i = 0; i < LOADS; i++) sum ^= v[i].w[0] ^ v[i].w[1] ^ v[i].w[2] ^ v[i].w[3];
