@@ -36,13 +36,21 @@ static void read_task(const void *args_argument, rssm_i64 task)
     if (a[0] == 12345.0f) args->sink[task % 64] = a[0]; // never true of this data, and the compiler cannot know
 }
 
-static double median_pass_ns(rssm_context *context, const stream_args *args, rssm_i64 n_tasks)
+static void read_write_task(const void *args_argument, rssm_i64 task)
+{
+    const stream_args *args = args_argument;
+    vector            *v = (vector *)(args->data + task * BLOCK_BYTES);
+    const vector       half = (vector){0} + 0.5f, one = (vector){0} + 1.0f;
+    for (size_t i = 0; i < BLOCK_BYTES / sizeof *v; i++) v[i] = v[i] * half + one;
+}
+
+static double median_pass_ns(rssm_context *context, rssm_cpu_kernel *kernel, const stream_args *args, rssm_i64 n_tasks)
 {
     double samples[SAMPLES];
-    rssm_cpu_pool_run(context->pool, read_task, args, n_tasks); // brings pages and threads in
+    rssm_cpu_pool_run(context->pool, kernel, args, n_tasks); // brings pages and threads in
     for (int i = 0; i < SAMPLES; i++) {
         const uint64_t begin = rssm_now_ns();
-        rssm_cpu_pool_run(context->pool, read_task, args, n_tasks);
+        rssm_cpu_pool_run(context->pool, kernel, args, n_tasks);
         samples[i] = (double)(rssm_now_ns() - begin);
     }
     return rssm_statistics_of(samples, SAMPLES).median;
@@ -65,7 +73,8 @@ rssm_status rssm_bandwidth_measure(rssm_context *context, uint32_t device, rssm_
     for (uint64_t i = 0; i < n / sizeof(float); i++) ((float *)memory)[i] = (float)(i % 61);   // pages of its own
     args.data = memory;
     const rssm_i64 n_tasks = (rssm_i64)(n / BLOCK_BYTES);
-    out_bandwidth->read = (double)n / median_pass_ns(context, &args, n_tasks) * 1e9;
+    out_bandwidth->read = (double)n / median_pass_ns(context, read_task, &args, n_tasks) * 1e9;
+    out_bandwidth->read_write = 2.0 * (double)n / median_pass_ns(context, read_write_task, &args, n_tasks) * 1e9;
     rssm_memory_free(context, device, memory);
     return RSSM_OK;
 }

@@ -1,4 +1,4 @@
-// Read bandwidth of a device's memory, measured here and now with the threads or multiprocessors that kernels use, on memory
+// Bandwidth of a device's memory, measured here and now with the threads or multiprocessors that kernels use, on memory
 // far larger than the last-level cache. Times are compared with it, not with a data sheet.
 #ifndef RSSM_TUNER_BANDWIDTH_H
 #define RSSM_TUNER_BANDWIDTH_H

@@ -19,6 +19,12 @@ void rssm_format_ns(double ns, char out_text[16])
     snprintf(out_text, 16, "%.*f %s", value < 10 ? 3 : value < 100 ? 2 : 1, value, units[i].name);
 }
 
+// What the row is measured against: the conventional step reads and writes, a replayed one nearly only reads.
+static double bandwidth_for(const rssm_bandwidth *bandwidth, const rssm_result_row *row)
+{
+    return row->eager && bandwidth->read_write > 0 ? bandwidth->read_write : bandwidth->read;
+}
+
 static double gigabytes_per_second(const rssm_result_row *row)
 {
     return row->bytes / row->step_ns;
@@ -34,7 +40,9 @@ void rssm_report_table(const rssm_problem *problem, uint32_t n_layers, const cha
     rssm_str_printf(out, "\n%s", rssm_str_c(&text));
     if (n_layers > 0) rssm_str_printf(out, "  (%u layers)", n_layers);
     rssm_str_printf(out, "\non %s", device);
-    if (bandwidth->read > 0) rssm_str_printf(out, ", which reads %.1f GB/s here and now", bandwidth->read * 1e-9);
+    if (bandwidth->read > 0) rssm_str_printf(out, ", which here and now reads %.1f GB/s", bandwidth->read * 1e-9);
+    if (bandwidth->read_write > 0)
+        rssm_str_printf(out, " and moves %.1f GB/s reading and writing", bandwidth->read_write * 1e-9);
     rssm_str_puts(out, "\n\n");
     for (size_t i = 0; i < n; i++) has_plain |= rows[i].plain_ns > 0;
     rssm_str_printf(out, "%6s  %-7s %10s %8s %6s  %12s%s  %s\n", "batch", "mode", "step", "GB/s", "of bw", "conventional",
@@ -46,7 +54,7 @@ void rssm_report_table(const rssm_problem *problem, uint32_t n_layers, const cha
         rssm_str_printf(out, "%6u  %-7s %10s %8.1f ", r->batch, r->eager ? "eager" : "replay", step,
                         gigabytes_per_second(r));
         if (bandwidth->read > 0) {
-            rssm_str_printf(out, "%5.0f%%  ", 1e11 * gigabytes_per_second(r) / bandwidth->read);
+            rssm_str_printf(out, "%5.0f%%  ", 1e11 * gigabytes_per_second(r) / bandwidth_for(bandwidth, r));
         } else {
             rssm_str_printf(out, "%6s  ", "-");
         }
@@ -58,8 +66,9 @@ void rssm_report_table(const rssm_problem *problem, uint32_t n_layers, const cha
         if (has_plain) rssm_str_printf(out, "  %10.2fx", r->plain_ns / r->step_ns);
         rssm_str_printf(out, "  %s\n", r->candidate);
     }
-    rssm_str_puts(out, "\nstep: one layer, average over a window, checkpoints and rings out of cache; of bw: of the read\n"
-                       "bandwidth measured on this machine; conventional: speed against the best conventional step.\n");
+    rssm_str_puts(out, "\nstep: one layer, average over a window, checkpoints and rings out of cache; of bw: of the bandwidth\n"
+                       "measured on this machine (reading; for eager, reading and writing); conventional: speed against the\n"
+                       "best conventional step.\n");
     rssm_str_free(&text);
 }
 
@@ -81,7 +90,8 @@ void rssm_report_json(const rssm_problem *problem, uint32_t n_layers, const char
         rssm_json_quote(out, r->source);
         rssm_str_printf(out, ",\"step_ns\":%.1f,\"bytes\":%.0f,\"gb_per_s\":%.3f", r->step_ns, r->bytes,
                         gigabytes_per_second(r));
-        if (bandwidth->read > 0) rssm_str_printf(out, ",\"read_gb_per_s\":%.3f", bandwidth->read * 1e-9);
+        if (bandwidth->read > 0)
+            rssm_str_printf(out, ",\"bandwidth_gb_per_s\":%.3f", bandwidth_for(bandwidth, r) * 1e-9);
         if (r->conventional_ns > 0) rssm_str_printf(out, ",\"conventional_ns\":%.1f", r->conventional_ns);
         if (r->plain_ns > 0) rssm_str_printf(out, ",\"plain_loop_ns\":%.1f", r->plain_ns);
         rssm_str_puts(out, "}\n");

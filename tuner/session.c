@@ -24,6 +24,20 @@ rssm_cell *rssm_session_cell(rssm_session *s, size_t candidate, uint32_t batch, 
     return &s->cells[(candidate * s->options->n_batches + batch) * RSSM_MODES + (size_t)mode];
 }
 
+size_t rssm_session_order(const rssm_session *s, size_t k)
+{
+    const size_t n = s->candidates.n;
+    size_t       stride = (size_t)((double)n * 0.618) | 1, a = n, b = stride;
+    for (;; stride += 2, a = n, b = stride) {   // the next one without a common divisor
+        while (b != 0) {
+            const size_t t = a % b;
+            a = b;
+            b = t;
+        }
+        if (a == 1) return k * stride % n;
+    }
+}
+
 static double seconds_since(uint64_t ns)
 {
     return (double)(rssm_now_ns() - ns) * 1e-9;
@@ -176,8 +190,8 @@ static rssm_status build_and_verify(rssm_session *s, rssm_diag *diag)
     size_t        n = 0;
 
     if (indices == NULL) return RSSM_FAIL(diag, RSSM_E_NO_MEMORY, "no memory for a session");
-    for (size_t i = 0; i < s->candidates.n; i++)
-        if (rssm_session_is_wanted(s, i)) indices[n++] = i;
+    for (size_t k = 0; k < s->candidates.n; k++)
+        if (rssm_session_is_wanted(s, rssm_session_order(s, k))) indices[n++] = rssm_session_order(s, k);
     for (size_t at = 0; at < n && !rssm_session_out_of_time(s); at += (size_t)n_cores) {
         const int count = n - at < (size_t)n_cores ? (int)(n - at) : n_cores;
         work.indices = indices + at;

@@ -1,4 +1,5 @@
 // Timing candidates: a short screening of all, then finals of the few fastest. See session_parts.h.
+#include <math.h>
 #include <stdio.h>
 
 #include "runtime/group.h"
@@ -6,11 +7,28 @@
 #include "tuner/statistics.h"
 
 static const double FINAL_MARGIN = 1.06;   // finalists are within this of the best
+static const double FAR_BEHIND = 1.25;     // not worth a second sample
 
-static rssm_status sample_run(rssm_run *run, uint32_t n, double *samples, rssm_diag *diag)
+static double best_so_far(rssm_session *s, uint32_t b, int mode)
 {
-    rssm_status st = RSSM_OK;
-    for (uint32_t i = 0; i < n && st == RSSM_OK; i++) st = rssm_run_sample(run, &samples[i], diag);
+    double best = INFINITY;
+    for (size_t i = 0; i < s->candidates.n; i++) {
+        const rssm_cell *c = rssm_session_cell(s, i, b, mode);
+        if (c->known && c->median_ns < best) best = c->median_ns;
+    }
+    return best;
+}
+
+// Samples of a screening: one is enough for a candidate that is far behind.
+static rssm_status screen_run(rssm_session *s, rssm_run *run, uint32_t b, int mode, double *samples, uint32_t *out_n,
+                              rssm_diag *diag)
+{
+    const double best = best_so_far(s, b, mode);
+    uint32_t     n = 0;
+    rssm_status  st = RSSM_OK;
+    while (n < RSSM_SCREEN_SAMPLES && (st = rssm_run_sample(run, &samples[n], diag)) == RSSM_OK)
+        if (samples[n++] > FAR_BEHIND * best) break;
+    *out_n = n;
     return st;
 }
 
@@ -53,13 +71,14 @@ static rssm_status screen(rssm_session *s, size_t i, rssm_diag *diag)
         if ((st = candidate_group(s, c, mode, &group, &why)) != RSSM_OK) goto rejected;
         for (uint32_t b = 0; b < s->options->n_batches && st == RSSM_OK; b++) {
             double    samples[RSSM_SCREEN_SAMPLES];
+            uint32_t  n_samples = 0;
             rssm_run *run = NULL;
             if (rssm_session_cell(s, i, b, mode)->known) continue;
             st = rssm_run_create(s->workload, group, s->options->batches[b], mode == RSSM_DB_EAGER, &run, &why);
-            if (st == RSSM_OK) st = sample_run(run, RSSM_SCREEN_SAMPLES, samples, &why);
+            if (st == RSSM_OK) st = screen_run(s, run, b, mode, samples, &n_samples, &why);
             rssm_run_destroy(run);
             if (st != RSSM_OK) break;
-            if ((st = record_measurement(s, i, b, mode, samples, RSSM_SCREEN_SAMPLES, "timing", diag)) != RSSM_OK) {
+            if ((st = record_measurement(s, i, b, mode, samples, n_samples, "timing", diag)) != RSSM_OK) {
                 rssm_group_destroy(group);
                 return st;
             }
@@ -160,7 +179,8 @@ rssm_status rssm_session_measure(rssm_session *s, rssm_diag *diag)
 
     RSSM_TRY(rssm_workload_create(s->context, s->device_index, o->problem, o->batches[o->n_batches - 1], 0,
                                   &s->workload, diag));
-    for (size_t i = 0; i < s->candidates.n && !rssm_session_out_of_time(s); i++) {
+    for (size_t k = 0; k < s->candidates.n && !rssm_session_out_of_time(s); k++) {
+        const size_t          i = rssm_session_order(s, k);
         const rssm_candidate *c = &s->candidates.items[i];
         if (rssm_session_is_wanted(s, i) && c->is_verified && c->object.bytes != NULL) RSSM_TRY(screen(s, i, diag));   // I1
     }

@@ -18,7 +18,8 @@
 
 enum {
     COLD_FACTOR = 2,          // slots hold at least this many times the last-level cache
-    SAMPLE_MIN_NS = 10000000, // of timed work in one sample
+    SAMPLE_MIN_NS = 10000000,        // of timed work in one sample on the CPU
+    GRAPH_SAMPLE_MIN_NS = 3000000,   // on a GPU, whose times are steadier
     GRAPH_MIN_LAUNCHES = 20,  // per graph, so that event resolution does not matter
     PATTERN_VALUES = 1 << 18, // random values that fill the big buffers again and again
     MAX_PASSES = 4096,
@@ -399,7 +400,8 @@ rssm_status rssm_run_sample(rssm_run *run, double *out_step_ns, rssm_diag *diag)
     if (run->repeats == 0) { // the first pass warms up and says how long one is
         if ((st = advance_all(run, diag)) != RSSM_OK) return st;
         if ((st = time_pass(run, 1, &ns, &launches, diag)) != RSSM_OK) return st;
-        const double wanted = SAMPLE_MIN_NS / (ns * run->passes_per_sample);
+        const double least = run->graph != NULL ? GRAPH_SAMPLE_MIN_NS : SAMPLE_MIN_NS;
+        const double wanted = least / (ns * run->passes_per_sample);
         run->repeats = wanted < 1.0 ? 1 : wanted > MAX_PASSES ? MAX_PASSES : (uint32_t)ceil(wanted);
     }
     for (uint32_t pass = 0; pass < run->passes_per_sample; pass++) {

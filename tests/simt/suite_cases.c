@@ -72,10 +72,11 @@ static bool is_served(const simt_case *c)
            rssm_config_check(&c->step, &facts, NULL) == RSSM_OK;
 }
 
-// Shape by shape in a first format, then in the next, so that the first cases differ most.
-static bool shape_case(size_t *index, const rssm_manifest *step, const rssm_manifest *advance, simt_case *out_case)
+// Every shape in its first format; then in the others.
+static bool shape_case(size_t *index, bool first, const rssm_manifest *step, const rssm_manifest *advance,
+                       simt_case *out_case)
 {
-    for (size_t turn = 0; turn < SIMT_FORMAT_PAIRS; turn++) {
+    for (size_t turn = first ? 0 : 1; turn < (first ? 1 : SIMT_FORMAT_PAIRS); turn++) {
         for (size_t i = 0; i < simt_shape_count(); i++) {
             size_t formats = 0, passed = 0;
             while (formats < SIMT_FORMAT_PAIRS && !(formats_of_shape[i] >> formats & 1 && passed++ == turn))
@@ -88,19 +89,18 @@ static bool shape_case(size_t *index, const rssm_manifest *step, const rssm_mani
     return false;
 }
 
-// Corners of the step in two formats each.
-static bool corner_case(size_t *index, const rssm_manifest *step, const rssm_manifest *advance, simt_case *out_case)
+// Corners of the step; each in another format than its neighbours, and the second time in another again.
+static bool corner_case(size_t *index, size_t turn, const rssm_manifest *step, const rssm_manifest *advance,
+                        simt_case *out_case)
 {
     rssm_config  configs[SIMT_CONFIGS_MAX];
     rssm_problem problem;
-    for (size_t turn = 0; turn < 2; turn++) {
-        for (size_t i = 1; i < SIMT_CONFIGS_MAX; i++) {
-            *out_case = simt_case_of(&shapes[0], (i + 3 * turn) % SIMT_FORMAT_PAIRS, step, advance, 100 + i);
-            if (rssm_problem_normalise(&out_case->problem, &problem, NULL) != RSSM_OK) return false;
-            if (i >= simt_corner_configs(step, &problem, configs)) break;
-            out_case->step = configs[i];
-            if (is_served(out_case) && (*index)-- == 0) return true;
-        }
+    for (size_t i = 1; i < SIMT_CONFIGS_MAX; i++) {
+        *out_case = simt_case_of(&shapes[0], (i + 3 * turn) % SIMT_FORMAT_PAIRS, step, advance, 100 + i);
+        if (rssm_problem_normalise(&out_case->problem, &problem, NULL) != RSSM_OK) return false;
+        if (i >= simt_corner_configs(step, &problem, configs)) return false;
+        out_case->step = configs[i];
+        if (is_served(out_case) && (*index)-- == 0) return true;
     }
     return false;
 }
@@ -126,6 +126,7 @@ static bool advance_case(size_t *index, const rssm_manifest *step, const rssm_ma
 
 bool simt_suite_case(size_t index, const rssm_manifest *step, const rssm_manifest *advance, simt_case *out_case)
 {
-    return shape_case(&index, step, advance, out_case) || advance_case(&index, step, advance, out_case) ||
-           corner_case(&index, step, advance, out_case);
+    return shape_case(&index, true, step, advance, out_case) || advance_case(&index, step, advance, out_case) ||
+           corner_case(&index, 0, step, advance, out_case) || shape_case(&index, false, step, advance, out_case) ||
+           corner_case(&index, 1, step, advance, out_case);
 }

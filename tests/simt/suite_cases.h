@@ -24,8 +24,8 @@ enum { SIMT_FORMAT_PAIRS = 6 };
 simt_case simt_case_of(const simt_shape *shape, size_t formats, const rssm_manifest *step,
                        const rssm_manifest *advance, uint64_t seed);
 
-// The whole suite of one step template, in an order in which defects are found soon: shapes in formats, then corners of
-// step and advance. `index` from 0; false behind the last. Cases that the template does not serve are left out.
+// The whole suite of one step template, in an order in which defects are found soon: shapes, corners of
+// advance and step, and both again in other formats. `index` from 0; false behind the last. Cases that the template does not serve are left out.
 bool simt_suite_case(size_t index, const rssm_manifest *step, const rssm_manifest *advance, simt_case *out_case);
 
 #endif
