@@ -1,5 +1,6 @@
 // The public calls on the CPU: argument checks, provenance, unbuilt operations, fallbacks.
 #include <criterion/criterion.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,6 +15,31 @@ Test(api, refuses_structs_of_another_size)
     cr_expect_eq(rssm_context_open(&o, &context, &diag), RSSM_E_STRUCT_SIZE);
     cr_expect_null(context);
     cr_expect(strstr(diag.text, "RSSM_CONTEXT_OPTIONS_INIT"));
+}
+
+static long resident_kib(void)
+{
+    char   line[256];
+    long   kib = 0;
+    FILE  *f = fopen("/proc/self/status", "r");
+    cr_assert_not_null(f);
+    while (fgets(line, sizeof line, f)) sscanf(line, "VmRSS: %ld kB", &kib);
+    fclose(f);
+    return kib;
+}
+
+Test(api, opens_a_context_in_less_than_16_mib)
+{
+    rssm_context_options o = RSSM_CONTEXT_OPTIONS_INIT;
+    rssm_context        *context;
+    o.database = "/nonexistent/tuned.db";
+    const long before = resident_kib();
+    cr_assert_eq(rssm_context_open(&o, &context, NULL), RSSM_OK);
+    const long after = resident_kib();
+#ifndef __SANITIZE_ADDRESS__
+    cr_expect_lt(after - before, 16 * 1024, "%ld KiB", after - before);
+#endif
+    rssm_context_close(context);
 }
 
 Test(api, names_every_status)
