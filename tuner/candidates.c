@@ -87,11 +87,30 @@ static void reject(rssm_candidate *candidate, rssm_status status, const char *re
     snprintf(candidate->reason, sizeof candidate->reason, "%s", reason);
 }
 
-void rssm_candidate_build(const rssm_candidates *candidates, rssm_candidate *candidate)
+// What the manifest allows. NVRTC does not report spills of a kernel from its own cache, so this is asked again of the
+// driver when the kernel is loaded.
+static void check_limits(rssm_candidate *candidate, uint32_t registers, uint32_t spill_bytes)
 {
     const rssm_manifest *m = candidate->config.manifest;
-    rssm_diag            diag = {0};
-    rssm_facts           facts;
+    char                 text[128];
+
+    candidate->object.registers = registers;
+    candidate->object.spill_bytes = spill_bytes;
+    if (m->spill_limit_bytes >= 0 && spill_bytes > m->spill_limit_bytes) {
+        snprintf(text, sizeof text, "spills %u bytes, more than the manifest's %lld", spill_bytes,
+                 (long long)m->spill_limit_bytes);
+        reject(candidate, RSSM_E_UNSUPPORTED, text);
+    } else if (m->register_limit >= 0 && registers > m->register_limit) {
+        snprintf(text, sizeof text, "uses %u registers, more than the manifest's %lld", registers,
+                 (long long)m->register_limit);
+        reject(candidate, RSSM_E_UNSUPPORTED, text);
+    }
+}
+
+void rssm_candidate_build(const rssm_candidates *candidates, rssm_candidate *candidate)
+{
+    rssm_diag  diag = {0};
+    rssm_facts facts;
     const rssm_build_input input = build_input(candidates, candidate, &facts);
 
     const rssm_status st = rssm_build(&input, candidates->toolchain, &candidate->object, NULL, &diag);
@@ -99,15 +118,7 @@ void rssm_candidate_build(const rssm_candidates *candidates, rssm_candidate *can
         reject(candidate, st, diag.text);
         return;
     }
-    if (m->spill_limit_bytes >= 0 && candidate->object.spill_bytes > m->spill_limit_bytes) {
-        snprintf(diag.text, sizeof diag.text, "spills %u bytes, more than the manifest's %lld",
-                 candidate->object.spill_bytes, (long long)m->spill_limit_bytes);
-        reject(candidate, RSSM_E_UNSUPPORTED, diag.text);
-    } else if (m->register_limit >= 0 && candidate->object.registers > m->register_limit) {
-        snprintf(diag.text, sizeof diag.text, "uses %u registers, more than the manifest's %lld",
-                 candidate->object.registers, (long long)m->register_limit);
-        reject(candidate, RSSM_E_UNSUPPORTED, diag.text);
-    }
+    check_limits(candidate, candidate->object.registers, candidate->object.spill_bytes);
 }
 
 // A group of the candidate on cursors of its own.
@@ -189,6 +200,11 @@ void rssm_candidate_verify(const rssm_candidates *candidates, rssm_candidate *ca
     void               *cursors = NULL;
 
     RSSM_TRY(make_group(candidates, candidate, n_rows, n_slots, &cursors, &group, &diag));
+    if (candidates->context->devices[candidates->device].info.backend == RSSM_CUDA) {
+        const rssm_kernel *kernel = rssm_group_plan(group, 0)->buckets[0].kernel;
+        check_limits(candidate, kernel->registers, kernel->local_bytes);
+        if (candidate->status != RSSM_OK) goto done;
+    }
     for (size_t i = 0; i < sizeof flags / sizeof flags[0]; i++) {
         rssm_verify_request request =
             request_for(candidates->context, group, problem, candidates->device, cursors, n_slots, n_rows);

@@ -1,8 +1,8 @@
 // Copies that run beside the threads, mbarriers, and waits for the launch before.
 //
 // A copy's bytes are marked from its issue to the wait for it, so an access in between is found whether the copy has
-// moved them yet or not. cp.async moves at the wait; bulk copies at a drawn moment. The engine that moves bulk copies is
-// a component of its own in the clocks, and its writes are ordered for those who passed the copy's mbarrier.
+// moved them yet or not. cp.async moves at the wait; bulk copies at a drawn moment. The engine that moves bulk copies
+// is a component of its own in the clocks, and its writes are ordered for those who passed the copy's mbarrier.
 #include <stdlib.h>
 #include <string.h>
 
@@ -264,8 +264,10 @@ static void check_fenced(const void *address, uint32_t n, uint32_t site)
         const uint32_t     thread = w->owner & ((1u << OWNER_THREAD_BITS) - 1);
         if (w->site == 0 || w->owner >> OWNER_THREAD_BITS != simt.block_number || thread == ENGINE) continue;
         if ((w->clock & ~ATOMIC_BIT) <= simt.threads[thread].fenced) continue;
-        simt_fail(SIMT_PROXY, site, "a bulk copy uses shared memory that thread %u wrote at %s; without a proxy fence of "
-                  "that thread the copy may see what was there before", thread, simt_site_text(w->site).c);
+        simt_fail(SIMT_PROXY, site,
+                  "a bulk copy uses shared memory that thread %u wrote at %s; without a proxy fence of "
+                  "that thread the copy may see what was there before",
+                  thread, simt_site_text(w->site).c);
     }
 }
 
@@ -280,8 +282,10 @@ void simt_bulk_load(void *to, const void *from, uint32_t n, void *barrier, simt_
     check_fenced(to, n, site);
     simt_access(barrier, 8, ACCESS_ATOMIC, simt.self->index, site, WANT_BYTES);
     if (!m->fenced) {
-        simt_fail(SIMT_PROXY, site, "a bulk copy is to complete on the mbarrier that was initialised at %s; without a "
-                  "fence of that thread the copy may not see it", simt_site_text(m->init_site).c);
+        simt_fail(SIMT_PROXY, site,
+                  "a bulk copy is to complete on the mbarrier that was initialised at %s; without a "
+                  "fence of that thread the copy may not see it",
+                  simt_site_text(m->init_site).c);
     }
     issue((simt_copy){COPY_BULK_LOAD, to, from, n, n, 0, 0, site, false, m, NULL});
 }
@@ -385,6 +389,4 @@ void simt_dependency_wait(void)
 }
 
 // The launch behind this one may begin; what it may see is its own wait's business.
-void simt_dependency_trigger(void)
-{
-}
+void simt_dependency_trigger(void) {}

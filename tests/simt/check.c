@@ -10,7 +10,8 @@ static const char usage[] =
     "usage: simt-check [--templates FOLDER] [--step NAME] [--config TEXT] [--advance-config TEXT]\n"
     "                  [--heads N] [--groups N] [--head-dim N] [--state-size N] [--window N] [--ring N]\n"
     "                  [--checkpoint f32|bf16|f16] [--activation f32|bf16|f16] [--dt f32] [--rows N] [--slots N]\n"
-    "                  [--steps N] [--seed N] [--flags N] [--eager] [--suite FIRST:COUNT] [--debug] [--compiler-flags TEXT]\n";
+    "                  [--steps N] [--seed N] [--flags N] [--eager] [--suite FIRST:COUNT] [--debug] [--compiler-flags "
+    "TEXT]\n";
 
 static uint32_t dtype_of(const char *text)
 {
@@ -27,11 +28,16 @@ static bool set_number(simt_case *c, const char *name, uint32_t value)
     const struct {
         const char *name;
         uint32_t   *to;
-    } numbers[] = {{"--heads", &c->problem.n_heads},       {"--groups", &c->problem.n_groups},
-                   {"--head-dim", &c->problem.head_dim},   {"--state-size", &c->problem.state_size},
-                   {"--window", &c->problem.window},       {"--ring", &c->problem.ring_length},
-                   {"--rows", &c->n_rows},                 {"--slots", &c->n_slots},
-                   {"--steps", &c->n_steps},               {"--flags", &c->flags}};
+    } numbers[] = {{"--heads", &c->problem.n_heads},
+                   {"--groups", &c->problem.n_groups},
+                   {"--head-dim", &c->problem.head_dim},
+                   {"--state-size", &c->problem.state_size},
+                   {"--window", &c->problem.window},
+                   {"--ring", &c->problem.ring_length},
+                   {"--rows", &c->n_rows},
+                   {"--slots", &c->n_slots},
+                   {"--steps", &c->n_steps},
+                   {"--flags", &c->flags}};
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
         if (strcmp(name, numbers[i].name) != 0) continue;
         *numbers[i].to = value;
@@ -58,16 +64,26 @@ static bool parse(int argc, char **argv, options *o)
             o->c.compiler_flags = value;
             continue;
         }
-        if (strcmp(name, "--templates") == 0) o->templates = value;
-        else if (strcmp(name, "--step") == 0) o->step = value;
-        else if (strcmp(name, "--suite") == 0) o->suite = value;
-        else if (strcmp(name, "--config") == 0) o->config = value;
-        else if (strcmp(name, "--advance-config") == 0) o->advance_config = value;
-        else if (strcmp(name, "--checkpoint") == 0) o->c.problem.checkpoint_dtype = dtype_of(value);
-        else if (strcmp(name, "--activation") == 0) o->c.problem.activation_dtype = dtype_of(value);
-        else if (strcmp(name, "--dt") == 0) o->c.problem.dt_dtype = dtype_of(value);
-        else if (strcmp(name, "--seed") == 0) o->c.seed = strtoull(value, NULL, 0);
-        else if (!set_number(&o->c, name, (uint32_t)strtoul(value, NULL, 0))) return false;
+        if (strcmp(name, "--templates") == 0)
+            o->templates = value;
+        else if (strcmp(name, "--step") == 0)
+            o->step = value;
+        else if (strcmp(name, "--suite") == 0)
+            o->suite = value;
+        else if (strcmp(name, "--config") == 0)
+            o->config = value;
+        else if (strcmp(name, "--advance-config") == 0)
+            o->advance_config = value;
+        else if (strcmp(name, "--checkpoint") == 0)
+            o->c.problem.checkpoint_dtype = dtype_of(value);
+        else if (strcmp(name, "--activation") == 0)
+            o->c.problem.activation_dtype = dtype_of(value);
+        else if (strcmp(name, "--dt") == 0)
+            o->c.problem.dt_dtype = dtype_of(value);
+        else if (strcmp(name, "--seed") == 0)
+            o->c.seed = strtoull(value, NULL, 0);
+        else if (!set_number(&o->c, name, (uint32_t)strtoul(value, NULL, 0)))
+            return false;
     }
     return true;
 }
@@ -132,7 +148,8 @@ int main(int argc, char **argv)
     int                code = 2;
     rssm_status        st;
 
-    o.c = (simt_case){.problem = RSSM_PROBLEM_INIT, .n_rows = 5, .n_slots = 7, .seed = 1, .flags = RSSM_VERIFY_ALL_TENSORS};
+    o.c = (simt_case){
+        .problem = RSSM_PROBLEM_INIT, .n_rows = 5, .n_slots = 7, .seed = 1, .flags = RSSM_VERIFY_ALL_TENSORS};
     o.c.problem.n_heads = 4, o.c.problem.head_dim = 64, o.c.problem.state_size = 64, o.c.problem.window = 5;
     o.c.problem.ring_length = 6;
     o.c.problem.dt_dtype = RSSM_F32;

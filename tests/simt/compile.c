@@ -20,9 +20,9 @@ struct simt_kernel {
     char  folder[64], object[96], root[256];
     void *handle;
     void (*entry)(const void *args);
-    unsigned char *statics, *statics_end;
+    unsigned char       *statics, *statics_end;
     const unsigned char *image, *image_end;
-    size_t args_bytes;
+    size_t               args_bytes;
 };
 
 const char *simt_kernel_object(const simt_kernel *kernel)
@@ -104,17 +104,18 @@ static rssm_status compile(const simt_kernel *k, const simt_compile_options *o, 
     int         code = 0;
     size_t      n = 0;
     const char *argv[ARGUMENTS_MAX] = {NULL};
-    const char *fixed[] = {
-        o->clang, "-x", "c++", "-std=c++17", "-O1", "-gline-tables-only", "-gdwarf-4", "-shared", "-fPIC",
-        "-fno-exceptions", "-fno-rtti", "-fno-optimize-sibling-calls", "-ffp-contract=off", "-fvisibility=hidden",
-        "-fsanitize=address,undefined", "-fno-sanitize=vptr,function,object-size,pointer-overflow,null", "-fno-sanitize-recover=all",
-        "-fsanitize-address-use-after-return=never", "-fsanitize-coverage=func,trace-pc,trace-loads,trace-stores",
-        "-Wl,--wrap=__asan_memcpy,--wrap=__asan_memmove,--wrap=__asan_memset",
-        "-Wl,--wrap=__ubsan_handle_type_mismatch_v1_abort", "-Wall", "-Werror", "-Wno-unused-function",
-        "-Wno-unknown-pragmas", "-Wno-pass-failed",
-        // Unrolled bodies take longer to compile than to run.
-        "-mllvm", "-pragma-unroll-threshold=1", "-include", RSSM_SOURCE_DIR "/tests/simt/language.h",
-        "-I" RSSM_SOURCE_DIR "/tests/simt", "-I" RSSM_SOURCE_DIR};
+    const char *fixed[] = {o->clang, "-x", "c++", "-std=c++17", "-O1", "-gline-tables-only", "-gdwarf-4", "-shared",
+                           "-fPIC", "-fno-exceptions", "-fno-rtti", "-fno-optimize-sibling-calls", "-ffp-contract=off",
+                           "-fvisibility=hidden", "-fsanitize=address,undefined",
+                           "-fno-sanitize=vptr,function,object-size,pointer-overflow,null", "-fno-sanitize-recover=all",
+                           "-fsanitize-address-use-after-return=never",
+                           "-fsanitize-coverage=func,trace-pc,trace-loads,trace-stores",
+                           "-Wl,--wrap=__asan_memcpy,--wrap=__asan_memmove,--wrap=__asan_memset",
+                           "-Wl,--wrap=__ubsan_handle_type_mismatch_v1_abort", "-Wall", "-Werror",
+                           "-Wno-unused-function", "-Wno-unknown-pragmas", "-Wno-pass-failed",
+                           // Unrolled bodies take longer to compile than to run.
+                           "-mllvm", "-pragma-unroll-threshold=1", "-include", RSSM_SOURCE_DIR "/tests/simt/language.h",
+                           "-I" RSSM_SOURCE_DIR "/tests/simt", "-I" RSSM_SOURCE_DIR};
 
     for (size_t i = 0; i < sizeof fixed / sizeof fixed[0]; i++)
         argv[n++] = fixed[i];

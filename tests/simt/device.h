@@ -123,10 +123,18 @@ SIMT_API void simt_dependency_trigger(void);
 
 // Number formats: bits of the format nearest to a value (ties to even), overflow to Inf or, `saturate`, to the largest
 // finite value; and the value of bits.
-typedef enum simt_format { SIMT_BF16, SIMT_F16, SIMT_E4M3, SIMT_E5M2, SIMT_E2M1, SIMT_TF32, SIMT_N_FORMATS } simt_format;
+typedef enum simt_format {
+    SIMT_BF16,
+    SIMT_F16,
+    SIMT_E4M3,
+    SIMT_E5M2,
+    SIMT_E2M1,
+    SIMT_TF32,
+    SIMT_N_FORMATS
+} simt_format;
 SIMT_API uint32_t simt_encode(simt_format format, float value, int saturate);
 SIMT_API float    simt_decode(simt_format format, uint32_t bits);
-SIMT_API uint32_t simt_to_tf32(float value); // ties away from zero
+SIMT_API uint32_t simt_to_tf32(float value);                                           // ties away from zero
 SIMT_API int32_t  simt_to_int(float value, int32_t low, int32_t high, int to_nearest); // saturating; NaN gives 0
 SIMT_API float    simt_fma(float a, float b, float c);
 

@@ -29,7 +29,7 @@ static void traced(const void *address, size_t n, simt_access_kind kind, const v
 #define SIMT_HOOKS(n)                                                                                                  \
     SIMT_API void __sanitizer_cov_load##n(const void *address);                                                        \
     SIMT_API void __sanitizer_cov_store##n(const void *address);                                                       \
-    void __sanitizer_cov_load##n(const void *address)                                                                  \
+    void          __sanitizer_cov_load##n(const void *address)                                                         \
     {                                                                                                                  \
         traced(address, n, ACCESS_LOAD, __builtin_return_address(0));                                                  \
     }                                                                                                                  \
@@ -48,9 +48,7 @@ SIMT_API void *__wrap___asan_memcpy(void *to, const void *from, size_t n);
 SIMT_API void *__wrap___asan_memmove(void *to, const void *from, size_t n);
 SIMT_API void *__wrap___asan_memset(void *to, int byte, size_t n);
 
-void __sanitizer_cov_trace_pc(void)
-{
-}
+void __sanitizer_cov_trace_pc(void) {}
 
 void *__wrap___asan_memcpy(void *to, const void *from, size_t n)
 {
@@ -87,9 +85,11 @@ void __wrap___ubsan_handle_type_mismatch_v1_abort(const type_mismatch *data, con
     const uint32_t site = simt_site_of_place((simt_place){data->file, (int)data->line});
     const size_t   alignment = (size_t)1 << data->log_alignment;
     if (address && (uintptr_t)address % alignment != 0) {
-        simt_fail(SIMT_MISALIGNED, site, "thread %u uses an object at an address that is %zu bytes past a multiple of %zu",
+        simt_fail(SIMT_MISALIGNED, site,
+                  "thread %u uses an object at an address that is %zu bytes past a multiple of %zu",
                   simt.self ? simt.self->index : 0, (uintptr_t)address % alignment, alignment);
     } else {
-        simt_fail(SIMT_OUT_OF_BOUNDS, site, "thread %u uses an object at %p", simt.self ? simt.self->index : 0, address);
+        simt_fail(SIMT_OUT_OF_BOUNDS, site, "thread %u uses an object at %p", simt.self ? simt.self->index : 0,
+                  address);
     }
 }

@@ -13,7 +13,7 @@
 typedef struct shape {
     simt_warp_kind kind;
     simt_format    format;
-    int            depth;   // k
+    int            depth;    // k
     int            per_word; // elements in 32 bits
     int            fraction; // bits kept in the aligned sum
 } shape;
@@ -69,8 +69,10 @@ static float inner(const shape *s, const float *row, float b[32][8], int column,
         if (!isfinite(terms[k])) special = true;
     }
     for (int k = 0; k <= s->depth; k++) {
-        if (special) sum += terms[k];
-        else if (terms[k] != 0 && (frexp(terms[k], &exponent), exponent > top)) top = exponent;
+        if (special)
+            sum += terms[k];
+        else if (terms[k] != 0 && (frexp(terms[k], &exponent), exponent > top))
+            top = exponent;
     }
     if (special) return (float)sum;
     if (top == -1000) return 0.0f;
@@ -130,16 +132,20 @@ static void move_matrices(simt_warp_op *ops[SIMT_WARP], uint32_t first, bool sto
         for (uint32_t l = 0; l < SIMT_WARP; l++) {
             for (uint32_t k = 0; k < 2; k++) {
                 const uint16_t value = (uint16_t)(ops[l]->in[2 + i] >> (16 * k));
-                if (ops[l]->in[1]) m[i][l % 4 * 2 + k][l / 4] = value;
-                else m[i][l / 4][l % 4 * 2 + k] = value;
+                if (ops[l]->in[1])
+                    m[i][l % 4 * 2 + k][l / 4] = value;
+                else
+                    m[i][l / 4][l % 4 * 2 + k] = value;
             }
         }
     }
     for (uint32_t l = 0; l < 8 * n; l++) {
         unsigned char *at = row_address(ops[l], first + l);
         simt_access(at, 16, store ? ACCESS_STORE : ACCESS_LOAD, first + l, simt_site_of_place(ops[l]->at), WANT_NONE);
-        if (store) memcpy(at, m[l / 8][l % 8], 16);
-        else memcpy(m[l / 8][l % 8], at, 16);
+        if (store)
+            memcpy(at, m[l / 8][l % 8], 16);
+        else
+            memcpy(m[l / 8][l % 8], at, 16);
     }
     for (uint32_t i = 0; !store && i < n; i++) {
         for (uint32_t l = 0; l < SIMT_WARP; l++) {
@@ -156,8 +162,10 @@ void simt_matrix_resolve(simt_warp_op *ops[SIMT_WARP], uint32_t first_thread)
 {
     for (uint32_t l = 0; l < SIMT_WARP; l++) {
         if (ops[l]) continue;
-        simt_fail(SIMT_ABSENT_LANE, simt.self->site, "a matrix instruction is one of all 32 lanes, and lane %u is not in "
-                  "its mask", l);
+        simt_fail(SIMT_ABSENT_LANE, simt.self->site,
+                  "a matrix instruction is one of all 32 lanes, and lane %u is not in "
+                  "its mask",
+                  l);
     }
     switch (ops[0]->kind) {
     case SIMT_TRANSPOSE:

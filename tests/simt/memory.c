@@ -122,9 +122,12 @@ bool simt_locate(const void *address, size_t *out_offset)
 {
     const size_t offset = (size_t)((const unsigned char *)address - simt.arena);
     const size_t in_statics = (size_t)((const unsigned char *)address - simt.statics);
-    if (offset < ARENA_BYTES) *out_offset = offset;
-    else if (in_statics < simt.n_statics) *out_offset = STATIC_AT + in_statics;
-    else return false;
+    if (offset < ARENA_BYTES)
+        *out_offset = offset;
+    else if (in_statics < simt.n_statics)
+        *out_offset = STATIC_AT + in_statics;
+    else
+        return false;
     return true;
 }
 
@@ -153,7 +156,7 @@ size_t simt_buffer_of(size_t offset, size_t *out_bytes)
     }
     for (size_t i = 0; i < buffers.n; i++) {
         const buffer *b = &buffers.items[i];
-        const size_t  distance = offset < b->at ? b->at - offset : offset < b->at + b->n ? 0 : offset - b->at - b->n + 1;
+        const size_t distance = offset < b->at ? b->at - offset : offset < b->at + b->n ? 0 : offset - b->at - b->n + 1;
         if (!b->live || distance >= best_distance) continue;
         best = b->at, best_distance = distance, *out_bytes = b->n;
     }
@@ -170,8 +173,9 @@ uint32_t simt_shared_address(const void *object, simt_place at)
 {
     size_t offset = 0;
     if (!simt_locate(object, &offset) || !simt_is_shared(offset)) {
-        simt_fail(SIMT_OUT_OF_BOUNDS, simt_site_of_place(at), "an address in shared memory was asked for of an object "
-                                                              "that is not there");
+        simt_fail(SIMT_OUT_OF_BOUNDS, simt_site_of_place(at),
+                  "an address in shared memory was asked for of an object "
+                  "that is not there");
     }
     return (uint32_t)offset;
 }

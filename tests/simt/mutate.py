@@ -141,8 +141,8 @@ def indices(code):
         if not content:
             continue
         before = code[code.rfind("\n", 0, match.start()) + 1:match.start()]
-        declares = re.search(r"(?:^|[(,{;]|const|unsigned|GPU_FN)\s*(?:[\w:]+(?:<[^>]*>)?\s+[\w*&]*|\w+ \**)\w+(?:\[[^\]]*\])*$",
-                             before) and re.fullmatch(r"[A-Z_0-9 */+()a-z:<>]*", content)
+        declares = re.search(r"(?:^|[(,{;]|const|unsigned|GPU_FN)\s*(?:[\w:]+(?:<[^>]*>)?\s+[\w*&]*|\w+ \**)"
+                             r"\w+(?:\[[^\]]*\])*$", before) and re.fullmatch(r"[A-Z_0-9 */+()a-z:<>]*", content)
         is_constant = re.fullmatch(r"[A-Z_0-9 */+]+", content)
         if declares and is_constant and not re.search(r"[=+]\s*\w+$|return \w+$", before):
             continue
@@ -196,10 +196,10 @@ def classify(output, status):
                            (r"runtime error", "UndefinedBehaviorSanitizer")):
         if re.search(pattern, output):
             return words
-    match = re.search(r"^\S+:\d+: ([\w -]+): ", output, flags=re.M)
+    match = re.search(r"(?:^|\s)cuda/\S+:\d+: ([\w -]+): ", output, flags=re.M)
     if match:
         return "referee: " + match.group(1)
-    if re.search(r"^step \d+: ", output, flags=re.M):
+    if re.search(r"^step \d+: |Assertion Failed", output, flags=re.M):
         return "oracle"
     return f"exit status {status}"
 
@@ -220,13 +220,21 @@ def run_mutant(mutant, text, args):
     environment = dict(os.environ, ASAN_OPTIONS="abort_on_error=1:detect_leaks=0")
     try:
         tree_with(mutant, text, args.templates, folder)
-        command = [args.check, "--templates", folder, "--suite", f"0:{args.cases}"]
-        try:
-            result = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=TIMEOUT_S,
-                                    env=environment, text=True, errors="replace")
-        except subprocess.TimeoutExpired:
-            return "timeout"
-        return None if result.returncode == 0 else classify(result.stdout, result.returncode)
+        environment["SIMT_TEMPLATES"] = folder
+        suite = [args.check, "--templates", folder, "--suite", f"0:{args.cases}", "--compiler-flags", "-O0"]
+        commands = [suite]
+        if "/advance/" in mutant.file:   # the step's cases say little about it
+            tests = os.path.join(os.path.dirname(args.check), "test_simt_templates")
+            commands = [[tests, "--filter", "*/advance*", "-j1"], suite[:4] + ["0:3"] + suite[5:]]
+        for command in commands:
+            try:
+                result = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=TIMEOUT_S,
+                                        env=environment, text=True, errors="replace")
+            except subprocess.TimeoutExpired:
+                return "timeout"
+            if result.returncode != 0:
+                return classify(result.stdout, result.returncode)
+        return None
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -261,7 +269,7 @@ def main():
     parser.add_argument("--every", type=int, default=1)
     parser.add_argument("--offset", type=int, default=0)
     parser.add_argument("--only", help="files whose name contains this")
-    parser.add_argument("--cases", type=int, default=14, help="cases of the suite for each mutant, at most")
+    parser.add_argument("--cases", type=int, default=19, help="cases of the suite for each mutant, at most")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--list", action="store_true", help="print the mutants and stop")
     args = parser.parse_args()

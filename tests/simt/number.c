@@ -65,8 +65,10 @@ uint32_t simt_encode(simt_format format, float value, int saturate)
     // Magnitudes grow with their bits: the largest that is not above the value, by halving.
     while (high - low > 1) {
         const uint32_t middle = low + (high - low) / 2;
-        if (magnitude_of(f, middle) <= magnitude) low = middle;
-        else high = middle;
+        if (magnitude_of(f, middle) <= magnitude)
+            low = middle;
+        else
+            high = middle;
     }
     const double below = magnitude_of(f, low), above = magnitude_of(f, low + 1); // above the largest: one step further
     const double middle = below + (above - below) / 2;

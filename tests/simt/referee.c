@@ -50,19 +50,22 @@ static void fail_conflict(order why, const simt_record *r, size_t offset, simt_a
                           uint32_t site, bool other_writes)
 {
     const simt_defect defect = why == NOT_WAITED_FOR        ? SIMT_DEPENDENCY
-                         : why == COPY_NOT_WAITED_FOR ? SIMT_ASYNC_UNWAITED
-                         : simt_is_shared(offset)     ? SIMT_SHARED_RACE
-                                                      : SIMT_GLOBAL_RACE;
+                               : why == COPY_NOT_WAITED_FOR ? SIMT_ASYNC_UNWAITED
+                               : simt_is_shared(offset)     ? SIMT_SHARED_RACE
+                                                            : SIMT_GLOBAL_RACE;
     simt_fail(defect, site, "%s %s %s, which %s %s at %s%s", simt_owner_text(simt_owner(who)).c, verb(kind),
               name_byte(offset).c, simt_owner_text(r->owner).c,
-              r->clock & ATOMIC_BIT ? "updated atomically" : other_writes ? "wrote" : "read", simt_site_text(r->site).c,
+              r->clock & ATOMIC_BIT ? "updated atomically"
+              : other_writes        ? "wrote"
+                                    : "read",
+              simt_site_text(r->site).c,
               why == NOT_WAITED_FOR        ? " in the launch before, without a wait for it"
               : why == COPY_NOT_WAITED_FOR ? ", without a wait for that copy"
                                            : "; nothing orders the two");
 }
 
-static void check_state(const void *address, size_t n, size_t offset, simt_access_kind kind, uint32_t who, uint32_t site,
-                        simt_wanted wanted)
+static void check_state(const void *address, size_t n, size_t offset, simt_access_kind kind, uint32_t who,
+                        uint32_t site, simt_wanted wanted)
 {
     const unsigned char *state = simt.state + offset;
     unsigned char        all = 0xff, any = 0;
@@ -82,8 +85,11 @@ static void check_state(const void *address, size_t n, size_t offset, simt_acces
     if ((all & BYTE_EXISTS) && !arriving && !leaving && !unwritten) return;
 
     const simt_text own = simt_owner_text(simt_owner(who));
-    const int       flag = !(all & BYTE_EXISTS) ? BYTE_EXISTS : arriving ? BYTE_ARRIVING : leaving ? BYTE_LEAVING : BYTE_WRITTEN;
-    const bool missing = flag == BYTE_EXISTS || flag == BYTE_WRITTEN;
+    const int       flag = !(all & BYTE_EXISTS) ? BYTE_EXISTS
+                           : arriving           ? BYTE_ARRIVING
+                           : leaving            ? BYTE_LEAVING
+                                                : BYTE_WRITTEN;
+    const bool      missing = flag == BYTE_EXISTS || flag == BYTE_WRITTEN;
     while (at + 1 < n && ((state[at] & flag) != 0) == missing)
         at++;
     const simt_text byte = name_byte(offset + at);
@@ -108,7 +114,8 @@ static void record_read(simt_shadow *s, simt_record r, size_t offset, uint32_t w
     for (int i = 0; i < READERS && replaced < 0; i++) {
         const simt_record *old = &s->reads[i];
         // An access of the same kind that is ordered before this one is covered by it.
-        if (old->site == 0 || ((old->clock ^ r.clock) < ATOMIC_BIT && order_of(old, offset, who) == ORDERED)) replaced = i;
+        if (old->site == 0 || ((old->clock ^ r.clock) < ATOMIC_BIT && order_of(old, offset, who) == ORDERED))
+            replaced = i;
     }
     // Three concurrent readers: keep two of different warps.
     if (replaced < 0) replaced = s->reads[0].owner / SIMT_WARP == r.owner / SIMT_WARP ? 0 : 1;
@@ -162,7 +169,8 @@ void simt_access(const void *address, size_t n, simt_access_kind kind, uint32_t 
 static void check_aligned(const void *address, uint32_t n, uint32_t site)
 {
     if ((uintptr_t)address % n == 0) return;
-    simt_fail(SIMT_MISALIGNED, site, "%s accesses %u bytes at once at an address that is %u bytes past a multiple of %u",
+    simt_fail(SIMT_MISALIGNED, site,
+              "%s accesses %u bytes at once at an address that is %u bytes past a multiple of %u",
               simt_owner_text(simt_owner(simt.self->index)).c, n, (unsigned)((uintptr_t)address % n), n);
 }
 

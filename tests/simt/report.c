@@ -91,10 +91,10 @@ static void choose_frame(char *output, site *s)
 static void resolve(site *s)
 {
     static const char *const tools[] = {"/usr/bin/addr2line", "/usr/local/bin/addr2line", "/usr/bin/llvm-addr2line"};
-    Dl_info  info;
-    rssm_str output = {0};
-    char     offset[32];
-    int      code = 1;
+    Dl_info                  info;
+    rssm_str                 output = {0};
+    char                     offset[32];
+    int                      code = 1;
 
     if (!dladdr(s->pc, &info)) return;
     snprintf(offset, sizeof offset, "0x%zx", (size_t)((const char *)s->pc - (const char *)info.dli_fbase));

@@ -87,8 +87,10 @@ static bool arrive(uint32_t id, uint32_t n_threads, simt_place at, bool waits)
 
     self->site = simt_site_of_place(at);
     if (id >= BARRIERS || wanted % SIMT_WARP != 0 || wanted > (simt.n_threads + 31) / 32 * 32) {
-        simt_fail(SIMT_DIVERGENT_BARRIER, self->site, "barrier %u of %u threads: there are %d barriers, for whole warps "
-                  "of the block's %u threads", id, wanted, BARRIERS, simt.n_threads);
+        simt_fail(SIMT_DIVERGENT_BARRIER, self->site,
+                  "barrier %u of %u threads: there are %d barriers, for whole warps "
+                  "of the block's %u threads",
+                  id, wanted, BARRIERS, simt.n_threads);
     }
     if (b->arrived && b->expected != wanted) {
         simt_fail(SIMT_DIVERGENT_BARRIER, self->site, "barrier %u is for %u threads here and for %u at %s", id, wanted,
@@ -148,8 +150,10 @@ static void check_one_instruction(simt_warp_op *ops[SIMT_WARP], uint32_t first)
         if (!ops[lane]) continue;
         const uint32_t a = simt_site_of_place(ops[reference]->at), b = simt_site_of_place(ops[lane]->at);
         if (simt_same_line(a, b)) continue;
-        simt_fail(SIMT_ABSENT_LANE, b, "lane %u of warp %u is at this instruction and lane %u at the one at %s; it is one "
-                  "for all its lanes", lane, first / SIMT_WARP, reference, simt_site_text(a).c);
+        simt_fail(SIMT_ABSENT_LANE, b,
+                  "lane %u of warp %u is at this instruction and lane %u at the one at %s; it is one "
+                  "for all its lanes",
+                  lane, first / SIMT_WARP, reference, simt_site_text(a).c);
     }
 }
 
@@ -186,81 +190,15 @@ void simt_warp(simt_warp_op *op)
     for (uint32_t i = 0; i < SIMT_WARP; i++)
         if (op->mask >> i & 1) ops[i] = simt.threads[first + i].op;
     if (op->kind != SIMT_WARP_SYNC) check_one_instruction(ops, first);
-    if (op->kind == SIMT_WARP_SYNC) order_lanes(ops, first);
-    else if (op->kind < SIMT_TRANSPOSE) simt_warp_resolve(ops, first);
-    else simt_matrix_resolve(ops, first);
+    if (op->kind == SIMT_WARP_SYNC)
+        order_lanes(ops, first);
+    else if (op->kind < SIMT_TRANSPOSE)
+        simt_warp_resolve(ops, first);
+    else
+        simt_matrix_resolve(ops, first);
     for (uint32_t i = 0; i < SIMT_WARP; i++)
         if (ops[i]) simt.threads[first + i].state = SIMT_READY;
     simt.events++;
-}
-
-// ------------------------------------------------------------------------------------------------------------ deadlock
-
-static const char *waiting_for(simt_state state)
-{
-    switch (state) {
-    case SIMT_AT_WARP:
-        return "waits for other lanes";
-    case SIMT_AT_BARRIER:
-        return "waits at a barrier";
-    case SIMT_AT_MBARRIER:
-        return "waits for an mbarrier";
-    case SIMT_SPINNING:
-        return "asks for an mbarrier again and again";
-    default:
-        return "has ended";
-    }
-}
-
-static simt_text where_is(const simt_thread *t)
-{
-    simt_text text;
-    if (t->state == SIMT_DONE) snprintf(text.c, sizeof text.c, "has ended");
-    else snprintf(text.c, sizeof text.c, "%s at %.200s", waiting_for(t->state), simt_site_text(t->site).c);
-    return text;
-}
-
-static simt_thread *find_waiting(simt_state state)
-{
-    for (uint32_t i = 0; i < simt.n_threads; i++)
-        if (simt.threads[i].state == state) return &simt.threads[i];
-    return NULL;
-}
-
-static void diagnose_lanes(const simt_thread *t)
-{
-    const uint32_t first = t->index / SIMT_WARP * SIMT_WARP;
-    for (uint32_t lane = 0; lane < SIMT_WARP; lane++) {
-        const simt_thread *other = lane_of(first, lane);
-        if (!(t->op->mask >> lane & 1) || !other) continue;
-        if (other->state == SIMT_AT_WARP && other->op->kind == t->op->kind && other->op->mask == t->op->mask) continue;
-        simt_fail(t->op->kind == SIMT_WARP_SYNC ? SIMT_DIVERGENT_BARRIER : SIMT_ABSENT_LANE, t->site,
-                  "%s waits for lane %u, which %s%s", simt_owner_text(simt_owner(t->index)).c, lane, where_is(other).c,
-                  other->state == SIMT_AT_WARP ? " (another operation or mask)" : "");
-        return;
-    }
-}
-
-// Nobody can go on: says why.
-static void diagnose(void)
-{
-    const simt_thread *warp = find_waiting(SIMT_AT_WARP), *barrier = find_waiting(SIMT_AT_BARRIER);
-    const simt_thread *mbarrier = find_waiting(SIMT_AT_MBARRIER), *spinning = find_waiting(SIMT_SPINNING);
-
-    if (warp) diagnose_lanes(warp);
-    if (simt.failed) return;
-    if (barrier && barrier->barrier == 0 && !mbarrier && !spinning) {
-        for (uint32_t i = 0; i < simt.n_threads; i++) {
-            const simt_thread *t = &simt.threads[i];
-            if (t->state == SIMT_AT_BARRIER && t->barrier == barrier->barrier) continue;
-            simt_fail(SIMT_DIVERGENT_BARRIER, barrier->site, "%s waits here for all %u threads of the block; thread %u %s",
-                      simt_owner_text(simt_owner(barrier->index)).c, simt.n_threads, i, where_is(t).c);
-            return;
-        }
-    }
-    const simt_thread *t = mbarrier ? mbarrier : spinning ? spinning : barrier;
-    simt_fail(SIMT_DEADLOCK, t->site, "%s %s, and nothing that could let it go on will happen",
-              simt_owner_text(simt_owner(t->index)).c, waiting_for(t->state));
 }
 
 // --------------------------------------------------------------------------------------------------------------- block
@@ -268,7 +206,8 @@ static void diagnose(void)
 // Runs every ready lane of one warp, from a drawn lane on. False: there was none.
 static bool run_warp(uint32_t warp)
 {
-    const uint32_t first = warp * SIMT_WARP, n = simt.n_threads - first < SIMT_WARP ? simt.n_threads - first : SIMT_WARP;
+    const uint32_t first = warp * SIMT_WARP,
+                   n = simt.n_threads - first < SIMT_WARP ? simt.n_threads - first : SIMT_WARP;
     const uint32_t start = simt_draw(n);
     bool           ran = false;
     for (uint32_t i = 0; i < n && !simt.failed; i++) {
@@ -341,7 +280,7 @@ static void run_block(uint32_t number, const uint32_t place[3])
             done = done && simt.threads[i].state == SIMT_DONE;
         }
         if (done) break;
-        diagnose();
+        simt_diagnose();
     }
     simt_async_end();
     simt.counts.n_blocks++;

@@ -23,11 +23,16 @@ typedef struct simt_outcome {
     simt_report        report; // where the referee stopped a launch
     rssm_verify_report verify;
     double             run_seconds; // of the processor, without compilation
-    char               text[1200]; // what was wrong; "" if nothing
+    char               text[1200];  // what was wrong; "" if nothing
 } simt_outcome;
 
 // Facts of a problem on the device that the emulator stands for.
 rssm_facts simt_facts(const rssm_problem *problem);
+
+// Compiles a configuration of a template from the folder `root`. `problem` NULL: types and shape are the generic ones.
+rssm_status simt_template_load(const char *root, const rssm_config *config, const rssm_problem *problem,
+                               const rssm_facts *facts, const char *compiler_flags, simt_kernel **out_kernel,
+                               rssm_launch *out_launch, rssm_diag *diag);
 
 // Compiles both kernels from `root` and runs. True: clean.
 bool simt_run_case(const char *root, const simt_case *c, simt_outcome *out);
@@ -41,6 +46,10 @@ size_t simt_corner_configs(const rssm_manifest *manifest, const rssm_problem *pr
 
 // "mamba2_step_stream LOADS=16 … | mamba2 H=4 …"
 void simt_case_text(const simt_case *c, rssm_str *out);
+
+// Where templates are, and the set of them: $SIMT_TEMPLATES, else those of the source tree. Opening must succeed.
+const char        *simt_template_root(void);
+rssm_template_set *simt_open_templates(void);
 
 // The C++ compiler that templates are compiled with: $SIMT_CLANG, else what CMake found.
 const char *simt_clang(void);

@@ -8,17 +8,23 @@ enum {
     GAPS_AND_ORDER = RSSM_VERIFY_ALL_TENSORS | RSSM_VERIFY_TOKEN_MAJOR | RSSM_VERIFY_PACKED | RSSM_VERIFY_PAD_ZERO,
 };
 
+// The cheaper ones first: most defects show in all of them.
+enum { GROUPED = 7, LEAST = 5 };
+
 static const simt_shape shapes[] = {
-    // name        H  G  P    N    L   R   rows slots steps flags             eager
-    {"grouped",    4, 1, 64,  64,  5,  7,  5,   8,    0,    ALL,              0},
-    {"two_groups", 4, 2, 32,  48,  4,  4,  5,   7,    0,    GAPS_AND_ORDER,   0},   // a ragged unit
-    {"least",      1, 1, 16,  16,  1,  1,  3,   4,    5,    ALL,              0},   // a fold every step
-    {"plain",      2, 1, 32,  32,  3,  5,  3,   4,    0,    RSSM_VERIFY_DENSE, 0},  // no gate, skip, bias, gaps
-    {"eager",      2, 2, 32,  32,  4,  4,  3,   4,    6,    ALL,              1},
-    {"wide",       1, 1, 32,  256, 6,  6,  2,   3,    9,    ALL,              0},
-    {"long",       1, 1, 16,  32,  20, 23, 3,   4,    46,   GAPS_AND_ORDER,   0},   // two blocks of records
-    {"longest",    1, 1, 16,  16,  44, 44, 2,   3,    95,   ALL,              0},   // more than registers hold
+    // clang-format off
+    // name        H  G  P   N    L   R   rows slots steps flags             eager
+    {"plain",      2, 1, 32, 32,  3,  5,  3,   4,    0,    RSSM_VERIFY_DENSE, 0}, // no gate, skip, bias, gaps
+    {"two_groups", 4, 2, 32, 48,  4,  4,  5,   7,    0,    GAPS_AND_ORDER,    0}, // a ragged unit
+    {"long",       1, 1, 16, 32,  20, 23, 3,   4,    46,   GAPS_AND_ORDER,    0}, // two blocks of records
+    {"wide",       1, 1, 32, 256, 6,  6,  2,   3,    9,    ALL,               0},
+    {"longest",    1, 1, 16, 16,  44, 44, 2,   3,    95,   ALL,               0}, // more than registers hold
+    {"least",      1, 1, 16, 16,  1,  1,  3,   4,    5,    ALL,               0}, // a fold every step
+    {"eager",      2, 2, 32, 32,  4,  4,  3,   4,    6,    ALL,               1},
+    {"grouped",    4, 1, 64, 64,  5,  7,  5,   8,    0,    ALL,               0},
+    // clang-format on
 };
+_Static_assert(sizeof shapes / sizeof shapes[0] == GROUPED + 1, "the shape of the corners is the last");
 
 size_t simt_shape_count(void)
 {
@@ -31,7 +37,7 @@ const simt_shape *simt_shape_at(size_t index)
 }
 
 // Formats of a shape in the suite, a bit each; two shapes run in all, the others in one or two.
-static const unsigned char formats_of_shape[] = {0x3f, 0x3f, 0x12, 0x0c, 0x21, 0x22, 0x24, 0x28};
+static const unsigned char formats_of_shape[] = {0x0c, 0x3f, 0x24, 0x22, 0x28, 0x12, 0x21, 0x3f};
 _Static_assert(sizeof formats_of_shape == sizeof shapes / sizeof shapes[0], "one entry for each shape");
 
 simt_case simt_case_of(const simt_shape *s, size_t formats, const rssm_manifest *step, const rssm_manifest *advance,
@@ -96,7 +102,7 @@ static bool corner_case(size_t *index, size_t turn, const rssm_manifest *step, c
     rssm_config  configs[SIMT_CONFIGS_MAX];
     rssm_problem problem;
     for (size_t i = 1; i < SIMT_CONFIGS_MAX; i++) {
-        *out_case = simt_case_of(&shapes[0], (i + 3 * turn) % SIMT_FORMAT_PAIRS, step, advance, 100 + i);
+        *out_case = simt_case_of(&shapes[GROUPED], (i + 3 * turn) % SIMT_FORMAT_PAIRS, step, advance, 100 + i);
         if (rssm_problem_normalise(&out_case->problem, &problem, NULL) != RSSM_OK) return false;
         if (i >= simt_corner_configs(step, &problem, configs)) return false;
         out_case->step = configs[i];
@@ -110,7 +116,7 @@ static bool advance_case(size_t *index, const rssm_manifest *step, const rssm_ma
 {
     rssm_config  configs[SIMT_CONFIGS_MAX];
     rssm_problem problem;
-    simt_shape   shape = shapes[2];
+    simt_shape   shape = shapes[LEAST];
     shape.window = 3, shape.ring_length = 3, shape.n_rows = 150, shape.n_slots = 160, shape.n_steps = 4;
     *out_case = simt_case_of(&shape, 1, step, advance, 5);
     if (rssm_problem_normalise(&out_case->problem, &problem, NULL) != RSSM_OK || !is_served(out_case)) return false;

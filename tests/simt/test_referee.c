@@ -77,7 +77,7 @@ static bool run(const simt_kernel *kernel, const defect_case *c, int which, bool
     for (unsigned i = 0; i < WORDS; i++)
         in[i] = 1000 + 7 * i + i * i % 5;
     simt_reset();
-    const case_args args = {buffer(WORDS, in), buffer(WORDS, NULL), buffer(1, &zero), WORDS, which, broken};
+    const case_args     args = {buffer(WORDS, in), buffer(WORDS, NULL), buffer(1, &zero), WORDS, which, broken};
     simt_launch_options options = {{c->n_blocks, 1, 1}, {c->n_threads, 1, 1}, SHARED_BYTES, seed, false};
     if (is_dependent(c)) {
         case_args first = args;

@@ -8,30 +8,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/problem.h"
+#include "abi/probe.h"
 #include "tests/simt/suite_cases.h"
-
-// $SIMT_TEMPLATES: another folder of templates, as the mutation script has them.
-static const char *root(void)
-{
-    const char *chosen = getenv("SIMT_TEMPLATES");
-    return chosen ? chosen : RSSM_SOURCE_DIR "/templates";
-}
-
-static rssm_template_set *open_set(void)
-{
-    rssm_template_set *set = NULL;
-    rssm_diag          diag = {0};
-    cr_assert_eq(rssm_template_set_open(root(), &set, &diag), RSSM_OK, "%s", diag.text);
-    return set;
-}
 
 static void expect_clean(const simt_case *c)
 {
     simt_outcome outcome;
     rssm_str     text = {0};
     simt_case_text(c, &text);
-    cr_expect(simt_run_case(root(), c, &outcome), "%s\n    %s", rssm_str_c(&text), outcome.text);
+    cr_expect(simt_run_case(simt_template_root(), c, &outcome), "%s\n    %s", rssm_str_c(&text), outcome.text);
     rssm_str_free(&text);
 }
 
@@ -52,7 +37,7 @@ enum { PARTS = 6 };
 
 static void run_part(size_t part)
 {
-    rssm_template_set *set = open_set();
+    rssm_template_set *set = simt_open_templates();
     simt_case          c;
     int                n = 0;
     for (const rssm_manifest *step = next_step(set, NULL); step; step = next_step(set, step)) {
@@ -96,9 +81,55 @@ Test(templates, part_6_of_6, .timeout = 500)
     run_part(5);
 }
 
+// One launch over `n` vectors of which one, if any, was never written: a probe that reads it is reported.
+static bool probe(const simt_kernel *kernel, const rssm_launch *l, size_t n, size_t unwritten, simt_report *report)
+{
+    static unsigned char bytes[40000];
+    void                *data, *sink;
+    simt_reset();
+    cr_assert(n * 16 <= sizeof bytes);
+    cr_assert_eq(simt_alloc(n * 16, &data, NULL), RSSM_OK);
+    cr_assert_eq(simt_alloc(4, &sink, NULL), RSSM_OK);
+    simt_upload(data, bytes, (unwritten < n ? unwritten : n) * 16, false);
+    if (unwritten + 1 < n) simt_upload((char *)data + (unwritten + 1) * 16, bytes, (n - unwritten - 1) * 16, false);
+    const rssm_probe_kernel_args args = {data, (rssm_i64)n, sink};
+    simt_launch_options          options = {.shared_bytes = l->shared_bytes, .seed = n};
+    for (int i = 0; i < 3; i++) {
+        options.grid[i] = (uint32_t)(l->grid[i].constant + l->grid[i].per_row);
+        options.block[i] = l->block[i];
+    }
+    return simt_launch(kernel, &options, &args, report);
+}
+
+Test(templates, probes_read_every_vector, .timeout = 120)
+{
+    static const size_t  sizes[] = {1, 255, 2500}, unwritten[] = {0, 254, 2499};
+    rssm_template_set   *set = simt_open_templates();
+    const rssm_manifest *m = rssm_template_set_next(set, RSSM_OP_PROBE, RSSM_MAMBA2, RSSM_CUDA, NULL);
+    rssm_facts           facts = {0};
+    for (; m; m = rssm_template_set_next(set, RSSM_OP_PROBE, RSSM_MAMBA2, RSSM_CUDA, m)) {
+        const rssm_config config = rssm_config_default(m);
+        simt_kernel      *kernel = NULL;
+        rssm_launch       l;
+        rssm_diag         diag = {0};
+        simt_report       report;
+        rssm_facts_set(&facts, "dev.multiprocessors", 1);
+        cr_assert_eq(simt_template_load(simt_template_root(), &config, NULL, &facts, NULL, &kernel, &l, &diag), RSSM_OK,
+                     "%s", diag.text);
+        for (size_t i = 0; i < 3; i++) {
+            cr_expect(probe(kernel, &l, sizes[i], SIZE_MAX, &report), "%s, %zu vectors: %s", m->name, sizes[i],
+                      report.text);
+            cr_expect(!probe(kernel, &l, sizes[i], unwritten[i], &report));
+            cr_expect_eq(report.defect, SIMT_UNINITIALISED, "%s", report.text);
+        }
+        simt_kernel_unload(kernel);
+    }
+    rssm_template_set_close(set);
+}
+
 Test(templates, of_every_kind_are_executed)
 {
-    rssm_template_set *set = open_set();
+    rssm_template_set *set = simt_open_templates();
     for (size_t i = 0; i < rssm_template_set_count(set); i++) {
         const rssm_manifest *m = rssm_template_set_at(set, i);
         if (m->backend != RSSM_CUDA) continue;

@@ -1,5 +1,5 @@
-// Every CUDA header of templates/prims has a twin here that declares the same functions with the same parameters: a template
-// means the same to both, and no real instruction slips in.
+// Every CUDA header of templates/prims has a twin here that declares the same functions with the same parameters: a
+// template means the same to both, and no real instruction slips in.
 #include <criterion/criterion.h>
 #include <ctype.h>
 #include <dirent.h>
@@ -39,8 +39,8 @@ static char *squeezed(const char *text)
     return out;
 }
 
-// The next declaration from "GPU_FN" to before ")", of a function whose name begins with "gpu_"; false at the end. GPU_HERE,
-// which the twins add, is left out.
+// The next declaration from "GPU_FN" to before ")", of a function whose name begins with "gpu_"; false at the end.
+// GPU_HERE, which the twins add, is left out.
 static bool next_function(const char **cursor, char *out_text, size_t n)
 {
     const char *begin = *cursor;

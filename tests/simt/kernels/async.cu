@@ -101,14 +101,15 @@ static __device__ void copy_left_behind(const case_args &args)
 static __device__ void copy_misaligned(const case_args &args)
 {
     unsigned *words = shared_words();
-    if (gpu_lane() < 8) gpu_copy_async<16>(words + gpu_lane() * 4, args.in + gpu_lane() * 4 + (args.broken ? 1 : 0));   // reported: copy_misaligned
+    const unsigned *from = args.in + gpu_lane() * 4 + (args.broken ? 1 : 0);
+    if (gpu_lane() < 8) gpu_copy_async<16>(words + gpu_lane() * 4, from);   // reported: copy_misaligned
     gpu_copy_commit();
     gpu_copy_wait<0>();
     gpu_barrier<1>();
     args.out[gpu_lane()] = words[gpu_lane()] + 1;
 }
 
-// ---------------------------------------------------------------------------------------------------------- bulk copies
+// --------------------------------------------------------------------------------------------------------- bulk copies
 
 // Every word is written once, so that what is wrong with a later access is not that nothing was there.
 static __device__ void clear()
@@ -257,7 +258,7 @@ static __device__ void bulk_odd_size(const case_args &args)
     args.out[gpu_thread()] = shared_words()[gpu_thread()] + 1;
 }
 
-// ------------------------------------------------------------------------------------------------------------- mbarriers
+// ----------------------------------------------------------------------------------------------------------- mbarriers
 
 static __device__ void mbarrier_not_initialised(const case_args &args)
 {
@@ -337,7 +338,8 @@ static __device__ void ring_wrong_parity(const case_args &args)
     if (gpu_thread() == 0) {
         for (int round = 0; round < ROUNDS; round++) {
             const int stage = round % STAGES, parity = round / STAGES & 1;
-            gpu_mbarrier_wait(mbarrier(STAGES + stage), args.broken ? parity : parity ^ 1);   // reported: ring_wrong_parity
+            const int empty = args.broken ? parity : parity ^ 1;
+            gpu_mbarrier_wait(mbarrier(STAGES + stage), empty);   // reported: ring_wrong_parity
             gpu_mbarrier_arrive_expect(mbarrier(stage), PART * 4);
             gpu_bulk_load(shared_words() + stage * PART, args.in + round * PART, PART * 4, mbarrier(stage));
         }

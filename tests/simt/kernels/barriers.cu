@@ -54,7 +54,7 @@ static __device__ void lane_skips_warp_barrier(const case_args &args)
     args.out[gpu_lane()] = words[gpu_lane()];
 }
 
-// ---------------------------------------------------------------------------------------------------------------- lanes
+// --------------------------------------------------------------------------------------------------------------- lanes
 
 static __device__ void shuffle_after_exit(const case_args &args)
 {
@@ -78,7 +78,8 @@ static __device__ void shuffle_from_unmasked(const case_args &args)
 {
     const unsigned half = gpu_lane() < 16 ? 0x0000ffffu : 0xffff0000u;
     const int      distance = args.broken ? 16 : 8;
-    const unsigned other = gpu_shuffle_xor_lanes(half, args.in[gpu_lane() ^ distance], distance);   // reported: shuffle_from_unmasked
+    const unsigned own = args.in[gpu_lane() ^ distance];
+    const unsigned other = gpu_shuffle_xor_lanes(half, own, distance);   // reported: shuffle_from_unmasked
     args.out[gpu_lane()] = other + 1;
 }
 
@@ -110,7 +111,7 @@ static __device__ void vote_of_too_many(const case_args &args)
     args.out[gpu_lane()] = args.in[gpu_lane()] + (lanes == 0x000fffffu);
 }
 
-// ------------------------------------------------------------------------------------------------------- named barriers
+// ------------------------------------------------------------------------------------------------------ named barriers
 
 // Warps 0 and 1 exchange; warp 2 goes its own way.
 static __device__ void named_barrier_count(const case_args &args)

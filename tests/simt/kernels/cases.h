@@ -1,8 +1,8 @@
 // Small kernels with one defect each, which `broken` switches on. Valid as C11 and C++17.
 //
 // Each case is a device function of its name in barriers.cu, memory.cu or async.cu; the line that must be reported
-// carries the comment "reported: NAME" (of a race, either side may be the later one). Unless its comment says otherwise a case reads `in`, writes `out`, and the
-// correct kernel leaves out[i] = in[i] + 1 for the first n words.
+// carries the comment "reported: NAME" (of a race, either side may be the later one). Unless its comment says otherwise
+// a case reads `in`, writes `out`, and the correct kernel leaves out[i] = in[i] + 1 for the first n words.
 #ifndef RSSM_SIMT_KERNELS_CASES_H
 #define RSSM_SIMT_KERNELS_CASES_H
 

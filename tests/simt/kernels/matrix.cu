@@ -1,5 +1,5 @@
-// Matrix instructions on whole matrices in memory: fragments are filled by the index formulas of the PTX ISA, written out
-// element by element, so that they share no code with the emulator's own gathering.
+// Matrix instructions on whole matrices in memory: fragments are filled by the index formulas of the PTX ISA, written
+// out element by element, so that they share no code with the emulator's own gathering.
 #include "abi/types.h"
 #include "prims/cuda_atomic.cuh"
 #include "prims/cuda_convert_more.cuh"
@@ -49,8 +49,8 @@ static __device__ void fragments_32(const matrix_args &args, int depth, unsigned
     b[1] = B[(t + 4) * 8 + g];
 }
 
-// m16n8k32 with 8-bit elements: a_i is in row g for i < 4 and 8 <= i < 12, else g + 8; in column 4t + (i & 3), 16 further
-// for i >= 8. b_i: row 4t + (i & 3), 16 further for i >= 4; column g.
+// m16n8k32 with 8-bit elements: a_i is in row g for i < 4 and 8 <= i < 12, else g + 8; in column 4t + (i & 3), 16
+// further for i >= 8. b_i: row 4t + (i & 3), 16 further for i >= 4; column g.
 static __device__ void fragments_8(const matrix_args &args, unsigned a[4], unsigned b[2])
 {
     const int g = gpu_lane() / 4, t = gpu_lane() % 4;
@@ -88,8 +88,8 @@ static __device__ void multiply(const matrix_args &args)
     for (int i = 0; i < 4; i++) args.d[(g + i / 2 * 8) * 8 + 2 * t + i % 2] = d[i];
 }
 
-// Four 8x8 matrices of half-words, [matrix][row][column], through shared memory by way of one form of ldmatrix: words out
-// as [matrix][lane].
+// Four 8x8 matrices of half-words, [matrix][row][column], through shared memory by way of one form of ldmatrix: words
+// out as [matrix][lane].
 static __device__ void load_matrices(const matrix_args &args)
 {
     unsigned *words = (unsigned *)gpu_shared_memory(), out[4] = {0, 0, 0, 0};

@@ -42,9 +42,9 @@ enum {
 };
 
 typedef struct matrix_args {
-    void     *a, *b;  // matrices in the instruction's format: a [16][depth], b [depth][8]
-    float    *d;      // [16][8], in and out
-    unsigned *words;  // out
+    void     *a, *b; // matrices in the instruction's format: a [16][depth], b [depth][8]
+    float    *d;     // [16][8], in and out
+    unsigned *words; // out
     unsigned  n;
     int       which;
 } matrix_args;

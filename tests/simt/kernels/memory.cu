@@ -124,7 +124,7 @@ static __device__ void blocks_share_output(const case_args &args)
     args.out[i] = args.in[i] + 1;   // reported: blocks_share_output
 }
 
-// -------------------------------------------------------------------------------------------------------initialisation
+// ---------------------------------------------------------------------------------------------------- initialisation
 
 static __device__ void reads_unwritten_shared(const case_args &args)
 {
@@ -151,7 +151,7 @@ static __device__ void reads_unwritten_global(const case_args &args)
     args.out[gpu_lane()] += 1;
 }
 
-// --------------------------------------------------------------------------------------------------------------- bounds
+// ------------------------------------------------------------------------------------------------------------ bounds
 
 static __device__ void behind_buffer(const case_args &args)
 {
@@ -209,7 +209,7 @@ static __device__ void wrong_space(const case_args &args)
     args.out[gpu_lane()] = args.in[gpu_lane()] + one;
 }
 
-// ------------------------------------------------------------------------------------------------------------ alignment
+// --------------------------------------------------------------------------------------------------------- alignment
 
 static __device__ void misaligned_load(const case_args &args)
 {
@@ -241,11 +241,12 @@ static __device__ void misaligned_matrix_row(const case_args &args)
     for (int i = gpu_lane(); i < 160; i += 32) words[i] = 0x00010001u;
     gpu_barrier<1>();
     const int stride = args.broken ? 5 : 4;
-    gpu_load_matrix4_transposed(m, gpu_shared_address(words + gpu_lane() * stride));   // reported: misaligned_matrix_row
+    const unsigned row = gpu_shared_address(words + gpu_lane() * stride);
+    gpu_load_matrix4_transposed(m, row);   // reported: misaligned_matrix_row
     args.out[gpu_lane()] = args.in[gpu_lane()] + (m[3] >> 16);
 }
 
-// ------------------------------------------------------------------------------------------------------ dependent launch
+// -------------------------------------------------------------------------------------------------- dependent launch
 
 // The launch before wrote `out`; this one is launched as dependent.
 static __device__ void before_dependency(const case_args &args)

@@ -34,7 +34,8 @@ template <rssm_u32 SELECTOR> GPU_FN rssm_u32 gpu_permute_bytes(rssm_u32 a, rssm_
 {
     const rssm_u64 bytes = a | (rssm_u64)b << 32;
     rssm_u32       word = 0;
-    for (int i = 0; i < 4; i++) word |= (rssm_u32)(bytes >> ((SELECTOR >> (4 * i) & 7) * 8) & 0xff) << (8 * i);
+    for (int i = 0; i < 4; i++)
+        word |= (rssm_u32)(bytes >> ((SELECTOR >> (4 * i) & 7) * 8) & 0xff) << (8 * i);
     return word;
 }
 
@@ -90,12 +91,14 @@ template <> struct gpu_words<rssm_f16> {
 
 template <class T, int COUNT> GPU_FN void gpu_unpack(const rssm_u32 *words, float *to)
 {
-    for (int i = 0; i < COUNT; i++) gpu_words<T>::unpack(words[i], to + i * gpu_words<T>::PER_WORD);
+    for (int i = 0; i < COUNT; i++)
+        gpu_words<T>::unpack(words[i], to + i * gpu_words<T>::PER_WORD);
 }
 
 template <class T, int COUNT> GPU_FN void gpu_pack(const float *from, rssm_u32 *words)
 {
-    for (int i = 0; i < COUNT; i++) words[i] = gpu_words<T>::pack(from + i * gpu_words<T>::PER_WORD);
+    for (int i = 0; i < COUNT; i++)
+        words[i] = gpu_words<T>::pack(from + i * gpu_words<T>::PER_WORD);
 }
 
 #endif

@@ -4,7 +4,8 @@
 
 #include "prims/cuda_convert.cuh"
 
-// Two floats to two bytes of E4M3 (largest 448), of E5M2 (57344), or two nibbles of E2M1 (6), `lower` in the lower half.
+// Two floats to two bytes of E4M3 (largest 448), of E5M2 (57344), or two nibbles of E2M1 (6), `lower` in the lower
+// half.
 GPU_FN rssm_u32 gpu_pack_e4m3(float lower, float upper)
 {
     return simt_encode(SIMT_E4M3, lower, 1) | simt_encode(SIMT_E4M3, upper, 1) << 8;

@@ -1,5 +1,5 @@
-// Exchange among the lanes of a membership mask, and what a whole warp can vote on. The lanes of the mask must all call,
-// with the same mask.
+// Exchange among the lanes of a membership mask, and what a whole warp can vote on. The lanes of the mask must all
+// call, with the same mask.
 #ifndef RSSM_PRIMS_CUDA_MASKED_CUH
 #define RSSM_PRIMS_CUDA_MASKED_CUH
 

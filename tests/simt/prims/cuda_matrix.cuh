@@ -5,12 +5,14 @@
 #include "prims/cuda_threads.cuh"
 
 GPU_FN void simt_multiply(simt_warp_kind kind, float d[4], const rssm_u32 *a, int n_words, rssm_u32 b0, rssm_u32 b1,
-                         simt_place at)
+                          simt_place at)
 {
     simt_warp_op op = {kind, 0xffffffffu, 0, {0, 0, 0, 0, b0, b1}, {0, 0, 0, 0}, {d[0], d[1], d[2], d[3]}, at};
-    for (int i = 0; i < n_words; i++) op.in[i] = a[i];
+    for (int i = 0; i < n_words; i++)
+        op.in[i] = a[i];
     simt_warp(&op);
-    for (int i = 0; i < 4; i++) d[i] = op.d[i];
+    for (int i = 0; i < 4; i++)
+        d[i] = op.d[i];
 }
 
 GPU_FN void gpu_matrix_bf16(float d[4], const rssm_u32 a[4], rssm_u32 b0, rssm_u32 b1, GPU_HERE)

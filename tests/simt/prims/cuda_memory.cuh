@@ -13,7 +13,7 @@ enum {
 
 // Assignments go through the emulator: a vector access is aligned to its size, which plain copies are not asked for.
 typedef struct alignas(16) gpu_vec4 {
-    rssm_u32 w[4];
+    rssm_u32                                 w[4];
     __attribute__((always_inline)) gpu_vec4 &operator=(const gpu_vec4 &other)
     {
         simt_copy_vector(this, &other, 16);
@@ -22,7 +22,7 @@ typedef struct alignas(16) gpu_vec4 {
 } gpu_vec4;
 
 typedef struct alignas(8) gpu_vec2 {
-    rssm_u32 w[2];
+    rssm_u32                                 w[2];
     __attribute__((always_inline)) gpu_vec2 &operator=(const gpu_vec2 &other)
     {
         simt_copy_vector(this, &other, 8);

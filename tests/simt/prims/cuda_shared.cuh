@@ -16,12 +16,14 @@ GPU_FN rssm_u32 gpu_shared_address(const void *object, GPU_HERE)
 
 // N matrices from rows at `address`, or to them.
 GPU_FN void simt_move_matrices(simt_warp_kind kind, int n, bool transposed, rssm_u32 *words, rssm_u32 address,
-                              simt_place at)
+                               simt_place at)
 {
     simt_warp_op op = {kind, 0xffffffffu, n, {address, transposed, 0, 0, 0, 0}, {0, 0, 0, 0}, {0, 0, 0, 0}, at};
-    for (int i = 0; kind == SIMT_STORE_MATRIX && i < n; i++) op.in[2 + i] = words[i];
+    for (int i = 0; kind == SIMT_STORE_MATRIX && i < n; i++)
+        op.in[2 + i] = words[i];
     simt_warp(&op);
-    for (int i = 0; kind == SIMT_LOAD_MATRIX && i < n; i++) words[i] = op.out[i];
+    for (int i = 0; kind == SIMT_LOAD_MATRIX && i < n; i++)
+        words[i] = op.out[i];
 }
 
 GPU_FN void gpu_load_matrix4_transposed(rssm_u32 words[4], rssm_u32 address, GPU_HERE)

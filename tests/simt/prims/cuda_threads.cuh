@@ -56,8 +56,10 @@ GPU_FN void gpu_warp_barrier(GPU_HERE)
 
 template <int WARPS> GPU_FN void gpu_barrier(GPU_HERE)
 {
-    if constexpr (WARPS == 1) gpu_warp_barrier(at);
-    else simt_barrier(0, 0, at);
+    if constexpr (WARPS == 1)
+        gpu_warp_barrier(at);
+    else
+        simt_barrier(0, 0, at);
 }
 
 #endif
