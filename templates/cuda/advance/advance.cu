@@ -1,8 +1,8 @@
 // advance: commits the pending step of every row's slot, opens the next one and writes descriptors, folding rows first.
 //
 // Flow      one block; the rows in chunks of THREADS, a row per thread. Per chunk:
-//           1 the rows' cursors to shared memory, eight bytes per lane, so that neighbouring lanes share a cursor
-//             (a thread that reads its own 40 bytes touches 32 lines per instruction and warp)
+//           1 each warp brings its rows' cursors to shared memory, eight bytes per lane, so that neighbouring lanes
+//             share a cursor (a lane that reads its own 40 bytes touches 32 lines per instruction and warp)
 //           2 the transition, on the copy   3 rank among the folding or the other rows by ballots and warp counts
 //           4 descriptors to their places, cursors back as they came
 //           With more than one chunk a first pass over all of them counts the folding rows, writing nothing.
@@ -28,9 +28,8 @@ struct Shared {
     union {
         rssm_cursor cursor;
         rssm_u64    words[CURSOR_WORDS];
-    } rows[CFG_THREADS];             // cursors of the chunk's rows
-    rssm_i32 slots[CFG_THREADS];     // their slots; < 0: no cursor
-    rssm_i32 folds[WARPS];           // folding rows of each warp
+    } rows[CFG_THREADS];             // cursors of the chunk's rows; each warp reads and writes its own rows' only
+    rssm_i32 folds[2][WARPS];        // folding rows of each warp; two buffers, so that one barrier per chunk is enough
 };
 
 // Contract with advance.json
@@ -44,45 +43,53 @@ struct Outcome {
     bool            fold;
 };
 
-// Cursors of rows first, first + 1, ... to shared.rows; shared.slots is theirs. On return all threads may read both.
-GPU_FN void load_cursors(const rssm_advance_kernel_args &args, Shared &shared, rssm_i32 first)
+// The slot of row, -1 where there is no cursor.
+GPU_FN rssm_i32 find_slot(const rssm_advance_kernel_args &args, rssm_i32 row)
 {
-    const rssm_i32 row = first + gpu_thread();
     const rssm_i32 slot = row < args.n_rows ? args.slots[row] : -1;
-    gpu_barrier<WARPS>();   // slots and cursors: used by all of the chunk before -> written
-    shared.slots[gpu_thread()] = slot != args.pad_slot && slot >= 0 && slot < args.n_slots ? slot : -1;
-    gpu_barrier<WARPS>();   // slots: written by each -> read by all
+    return slot != args.pad_slot && slot >= 0 && slot < args.n_slots ? slot : -1;
+}
+
+// Word i of this lane's share of the warp's cursors: which row of the warp, and which word of its cursor.
+GPU_FN rssm_i32 share_row(int i)
+{
+    return (i * GPU_WARP + gpu_lane()) / CURSOR_WORDS;
+}
+
+GPU_FN rssm_i32 share_word(int i)
+{
+    return (i * GPU_WARP + gpu_lane()) % CURSOR_WORDS;
+}
+
+// The cursors of the warp's rows to shared memory. On return the warp may read them.
+GPU_FN void load_cursors(const rssm_advance_kernel_args &args, Shared &shared, rssm_i32 slot)
+{
     gpu_vec2 v[CURSOR_WORDS];
 #pragma unroll
     for (int i = 0; i < CURSOR_WORDS; i++) {
-        const rssm_i32 word = i * CFG_THREADS + gpu_thread();
-        const rssm_i32 from = shared.slots[word / CURSOR_WORDS];
-        v[i] = gpu_load8_if((const rssm_u64 *)args.cursors + (rssm_i64)from * CURSOR_WORDS + word % CURSOR_WORDS,
-                            from >= 0);
+        const rssm_i32 from = (rssm_i32)gpu_shuffle_from((rssm_u32)slot, share_row(i));
+        v[i] = gpu_load8_if((const rssm_u64 *)args.cursors + (rssm_i64)from * CURSOR_WORDS + share_word(i), from >= 0);
     }
+    gpu_warp_barrier();   // cursors: used by the warp in the chunk before -> written
 #pragma unroll
     for (int i = 0; i < CURSOR_WORDS; i++) {
-        const rssm_i32 word = i * CFG_THREADS + gpu_thread();
-        shared.rows[word / CURSOR_WORDS].words[word % CURSOR_WORDS] = v[i].w[0] | (rssm_u64)v[i].w[1] << 32;
+        shared.rows[gpu_warp() * GPU_WARP + share_row(i)].words[share_word(i)] = v[i].w[0] | (rssm_u64)v[i].w[1] << 32;
     }
-    gpu_barrier<WARPS>();   // cursors: written by each -> read by all
+    gpu_warp_barrier();   // cursors: written by each lane -> read by the warp
 }
 
-// The chunk's cursors back to their slots.
-GPU_FN void store_cursors(const rssm_advance_kernel_args &args, const Shared &shared)
+// The cursors of the warp's rows back to their slots.
+GPU_FN void store_cursors(const rssm_advance_kernel_args &args, const Shared &shared, rssm_i32 slot)
 {
-    gpu_barrier<WARPS>();   // cursors: changed by their rows' threads -> read by all
+    gpu_warp_barrier();   // cursors: changed by their rows' lanes -> read by the warp
 #pragma unroll
     for (int i = 0; i < CURSOR_WORDS; i++) {
-        const rssm_i32 word = i * CFG_THREADS + gpu_thread();
-        const rssm_i32 to = shared.slots[word / CURSOR_WORDS];
-        if (to >= 0) {
-            const rssm_u64 bits = shared.rows[word / CURSOR_WORDS].words[word % CURSOR_WORDS];
-            gpu_vec2       v;
-            v.w[0] = (rssm_u32)bits;
-            v.w[1] = (rssm_u32)(bits >> 32);
-            gpu_store8((rssm_u64 *)(args.cursors + to) + word % CURSOR_WORDS, v);
-        }
+        const rssm_i32 to = (rssm_i32)gpu_shuffle_from((rssm_u32)slot, share_row(i));
+        const rssm_u64 bits = shared.rows[gpu_warp() * GPU_WARP + share_row(i)].words[share_word(i)];
+        gpu_vec2       v;
+        v.w[0] = (rssm_u32)bits;
+        v.w[1] = (rssm_u32)(bits >> 32);
+        if (to >= 0) gpu_store8((rssm_u64 *)args.cursors + (rssm_i64)to * CURSOR_WORDS + share_word(i), v);
     }
 }
 
@@ -95,9 +102,9 @@ GPU_FN bool names_slot_again(const rssm_advance_kernel_args &args, rssm_i32 row,
 }
 
 // Commit and open of one row, on the copy of its cursor. A new epoch beats the commit.
-GPU_FN void transit(const rssm_advance_kernel_args &args, Shared &shared, rssm_i32 row, Outcome &outcome)
+GPU_FN void transit(const rssm_advance_kernel_args &args, Shared &shared, rssm_i32 row, rssm_i32 slot,
+                    Outcome &outcome)
 {
-    const rssm_i32 slot = shared.slots[gpu_thread()];
     const rssm_i32 token = args.cu_seqlens ? args.cu_seqlens[row] : row * args.window.T;
     const rssm_i32 t = args.cu_seqlens ? args.cu_seqlens[row + 1] - token
                        : args.tokens   ? args.tokens[row]
@@ -129,27 +136,32 @@ GPU_FN void transit(const rssm_advance_kernel_args &args, Shared &shared, rssm_i
     shared.rows[gpu_thread()].cursor = cursor;
 }
 
-// Rows first, first + 1, ...: cursors to shared memory and the transition of this thread's row.
-GPU_FN void transit_chunk(const rssm_advance_kernel_args &args, Shared &shared, rssm_i32 first, Outcome &outcome)
+// The transition of this thread's row, first + thread, its cursor in shared memory. Returns the row's slot.
+GPU_FN rssm_i32 transit_chunk(const rssm_advance_kernel_args &args, Shared &shared, rssm_i32 first, Outcome &outcome)
 {
-    load_cursors(args, shared, first);
+    const rssm_i32 row = first + gpu_thread();
+    const rssm_i32 slot = find_slot(args, row);
+    load_cursors(args, shared, slot);
     outcome.fold = false;
-    if (first + gpu_thread() < args.n_rows) transit(args, shared, first + gpu_thread(), outcome);
+    if (row < args.n_rows) transit(args, shared, row, slot, outcome);
+    return slot;
 }
 
-// Folding rows of the chunk before this thread's row; `total`: of the whole chunk.
-GPU_FN rssm_i32 rank_folds(Shared &shared, bool fold, rssm_i32 &total)
+// Folding rows of the chunk before this thread's row; `total`: of the whole chunk. `parity` alternates.
+GPU_FN rssm_i32 rank_folds(Shared &shared, bool fold, rssm_i32 &parity, rssm_i32 &total)
 {
-    const rssm_u32 lanes = gpu_ballot(fold);
-    rssm_i32       before = gpu_count_bits(lanes & ((1u << gpu_lane()) - 1));
-    if (gpu_lane() == 0) shared.folds[gpu_warp()] = gpu_count_bits(lanes);
+    const rssm_u32  lanes = gpu_ballot(fold);
+    rssm_i32 *const folds = shared.folds[parity];
+    rssm_i32        before = gpu_count_bits(lanes & ((1u << gpu_lane()) - 1));
+    if (gpu_lane() == 0) folds[gpu_warp()] = gpu_count_bits(lanes);
     gpu_barrier<WARPS>();   // counts: written by each warp -> read by all
     total = 0;
 #pragma unroll
     for (int warp = 0; warp < WARPS; warp++) {
-        before += warp < gpu_warp() ? shared.folds[warp] : 0;
-        total += shared.folds[warp];
+        before += warp < gpu_warp() ? folds[warp] : 0;
+        total += folds[warp];
     }
+    parity ^= 1;
     return before;
 }
 
@@ -157,27 +169,27 @@ extern "C" __global__ void __launch_bounds__(CFG_THREADS, 1)
     advance(const __grid_constant__ rssm_advance_kernel_args args)
 {
     Shared  &shared = *(Shared *)gpu_shared_memory();
-    rssm_i32 folds_before = 0, others_before = 0, folds;
+    rssm_i32 folds_before = 0, others_before = 0, folds, parity = 0;
     rssm_u32 issues = 0;
     Outcome  outcome;
 
     if (args.n_rows > CFG_THREADS) {   // the others begin behind all folding rows
         for (rssm_i32 first = 0; first < args.n_rows; first += CFG_THREADS) {
             transit_chunk(args, shared, first, outcome);
-            rank_folds(shared, outcome.fold, folds);
+            rank_folds(shared, outcome.fold, parity, folds);
             others_before += folds;
         }
     }
     for (rssm_i32 first = 0; first < args.n_rows; first += CFG_THREADS) {
-        transit_chunk(args, shared, first, outcome);
-        const rssm_i32 rank = rank_folds(shared, outcome.fold, folds);
+        const rssm_i32 slot = transit_chunk(args, shared, first, outcome);
+        const rssm_i32 rank = rank_folds(shared, outcome.fold, parity, folds);
         if (args.n_rows <= CFG_THREADS) others_before = folds;
         if (first + gpu_thread() < args.n_rows) {
             const rssm_i32 place = outcome.fold ? folds_before + rank : others_before + gpu_thread() - rank;
             if (args.flags & RSSM_ADVANCE_OPEN) args.descriptors[place] = outcome.descriptor;
             issues |= outcome.issues;
         }
-        store_cursors(args, shared);
+        store_cursors(args, shared, slot);
         folds_before += folds;
         others_before += CFG_THREADS - folds;
     }

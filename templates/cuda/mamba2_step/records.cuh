@@ -115,15 +115,16 @@ GPU_FN rssm_i32 pass_head(int pass)
     return pass * CFG_WARPS + CFG_WARPS - 1 - gpu_warp();
 }
 
-// The part that does not depend on the row. Warps without a head in the pass load the last one's.
+// The part that does not depend on the row.
 GPU_FN void load_parameters(const rssm_mamba2_step_kernel_args &args, const Place &place, HeadInputs inputs[HEAD_PASSES])
 {
 #pragma unroll
     for (int pass = 0; pass < HEAD_PASSES; pass++) {
-        const rssm_i32 head = place.head + (pass_head(pass) < CFG_HEADS ? pass_head(pass) : CFG_HEADS - 1);
-        inputs[pass].A = gpu_load4(args.A + head);
-        inputs[pass].D = load_coded(args.D, head, args.parameter_type, args.D != 0);
-        inputs[pass].bias = load_coded(args.dt_bias, head, args.parameter_type, args.dt_bias != 0);
+        const bool     is_mine = pass_head(pass) < CFG_HEADS;
+        const rssm_i32 head = place.head + pass_head(pass);
+        inputs[pass].A = gpu_load4_if(args.A + head, is_mine);
+        inputs[pass].D = load_coded(args.D, head, args.parameter_type, is_mine && args.D);
+        inputs[pass].bias = load_coded(args.dt_bias, head, args.parameter_type, is_mine && args.dt_bias);
     }
 }
 
@@ -133,7 +134,7 @@ GPU_FN void load_times(const rssm_mamba2_step_kernel_args &args, const Place &pl
 #pragma unroll
     for (int pass = 0; pass < HEAD_PASSES; pass++) {
         const bool     is_mine = pass_head(pass) < CFG_HEADS;
-        const rssm_i32 head = place.head + (is_mine ? pass_head(pass) : CFG_HEADS - 1);
+        const rssm_i32 head = place.head + pass_head(pass);
         const char    *ring = ring_at<float>(args.dt_ring, row.slot, head);
         const rssm_i64 at = stride_times(args.dt.token_stride, row.token) + stride_times(args.dt.head_stride, head);
         inputs[pass].dt = load_coded(args.dt.data, at, args.dt_type, is_mine && has_token(row));

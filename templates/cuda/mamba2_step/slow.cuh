@@ -46,7 +46,7 @@ GPU_FN void step_tiles_slowly(const rssm_mamba2_step_kernel_args &args, const Pl
 {
     const Row &row = shared.row;
 #pragma unroll 1
-    for (int k = 0; k < CFG_TILES; k++) {
+    for (int k = 0; k < CFG_TILES && has_tile(k); k++) {
         const Tile tile = locate_tile(place, k);
         float      y[4] = {0.0f, 0.0f, 0.0f, 0.0f};
 #pragma unroll 1
@@ -62,7 +62,7 @@ GPU_FN void step_tiles_slowly(const rssm_mamba2_step_kernel_args &args, const Pl
 #pragma unroll 1
         for (rssm_i32 record = gpu_lane() / 4; record <= row.h; record += 8) {
             alignas(16) rssm_u32 words[1][ROW_WORDS];
-            load_x<1>(args, place, row, tile, record, words);
+            load_x<1>(args, place, row, tile, record, true, words);
             add_record(row, shared, tile, record, words[0], y);
             if (record == row.h && row.appends) append_x(args, place, row, tile, words[0]);
         }

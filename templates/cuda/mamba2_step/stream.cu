@@ -35,15 +35,17 @@ enum {
     SLOW_RECORDS = CFG_RING_LENGTH + 1 > HELD_RECORDS,         // a ring can hold more than the registers
     RAGGED = CFG_STATE_SIZE % UNIT != 0,                       // the last unit has columns that do not exist
 };
-// Warps that must fit on a multiprocessor together, which caps the registers of a thread at 128, 168 or 255.
-constexpr int RESIDENT_WARPS = USE_BF16 && CFG_STATE_SIZE <= 128 ? CFG_RESIDENT : CFG_HELD_BLOCKS == 1 ? 12 : 8;
+// Warps that must fit on a multiprocessor together, which caps the registers of a thread; tf32 and wide states need more.
+constexpr int RESIDENT_WARPS = USE_BF16 && CFG_STATE_SIZE <= 128 ? least(CFG_RESIDENT, CFG_HELD_BLOCKS == 1 ? 24 : 12)
+                              : CFG_HELD_BLOCKS == 1                ? 12
+                                                                    : 8;
 
 static_assert(CFG_MAX_TOKENS == 1, "one token per row");
 static_assert(CFG_HEAD_DIM % 16 == 0 && CFG_STATE_SIZE % 16 == 0, "whole tiles, whole pieces");
 static_assert(CFG_SPLIT == 1 || CFG_HEADS == 1, "a block has whole heads or a part of one");
 static_assert(CFG_HEAD_DIM % (CFG_SPLIT * TILE_ROWS) == 0, "a part of a head is whole tiles");
 static_assert(CFG_GROUP_SIZE % CFG_HEADS == 0, "the heads of a block share B and C");
-static_assert(CFG_WARPS * CFG_TILES * TILE_ROWS == BLOCK_ROWS, "derived WARPS");
+static_assert(CFG_WARPS == quotient_up(BLOCK_TILES, CFG_TILES), "derived WARPS");
 static_assert(CFG_THREADS == CFG_WARPS * GPU_WARP, "derived THREADS");
 static_assert(CFG_UNITS == quotient_up(CFG_STATE_SIZE, UNIT), "derived UNITS");
 static_assert(CFG_HELD_BLOCKS == least(2, quotient_up(CFG_WINDOW, BLOCK_RECORDS)), "derived HELD_BLOCKS");
@@ -87,14 +89,21 @@ GPU_FN void load_unit(const char *checkpoint, int u, bool wanted, Unit &unit)
 {
 #pragma unroll
     for (int r = 0; r < 4; r++) {
-        unit.row[r] = gpu_load16_hinted<CFG_HINT>(checkpoint + unit_offset(u, r), wanted && has_columns(u));
+        unit.row[r] = gpu_load16_hinted<CFG_HINT>(checkpoint + unit_offset(u, r), wanted && has_columns(u) && has_tile(u / CFG_UNITS));
     }
+}
+
+GPU_FN void store_unit(char *checkpoint, int u, const Unit &unit)
+{
+    if (!has_columns(u)) return;
+#pragma unroll
+    for (int r = 0; r < 4; r++) gpu_store16_hinted<CFG_HINT>(checkpoint + unit_offset(u, r), unit.row[r]);
 }
 
 GPU_FN void load_records(const rssm_mamba2_step_kernel_args &args, const Place &place, const Row &row, int k,
                          Held &held)
 {
-    load_x<HELD_GROUPS>(args, place, row, locate_tile(place, k), gpu_lane() / 4, held.records[k].x);
+    load_x<HELD_GROUPS>(args, place, row, locate_tile(place, k), gpu_lane() / 4, has_tile(k), held.records[k].x);
 }
 
 // The lane's columns of C or B in unit `u`, from a copy in order: as stored, and as floats.
@@ -152,8 +161,8 @@ GPU_FN void replace_unit(const Shared &shared, float decay, const float dx[4], c
             y[r] = gpu_fma(s[e], c[e], y[r]);
         }
         gpu_pack<T_state, 4>(s, unit.row[r].w);
-        gpu_store16_hinted<CFG_HINT>(checkpoint + unit_offset(u, r), unit.row[r]);
     }
+    store_unit(checkpoint, u, unit);
 }
 
 // S' = decay S + sum in place for two columns of the lane's four rows; y += S' C.
@@ -186,14 +195,13 @@ GPU_FN void write_unit(const Shared &shared, const Factors &factors, float decay
 #pragma unroll
         for (int m = 0; m < PIECE / 2; m++) {
             float sum[2][4], c[2];
+            if (m == 2) gpu_warp_barrier();   // likewise for the second half of a 16-bit unit
             fold_columns(shared, factors, u % CFG_UNITS, m, folded, sum);
             gpu_unpack<T_act, WORDS>(words.w + m * WORDS, c);
             if (has_columns(u)) update_columns(unit, m, decay, sum, c, y);
         }
     }
-    if (!has_columns(u)) return;
-#pragma unroll
-    for (int r = 0; r < 4; r++) gpu_store16_hinted<CFG_HINT>(checkpoint + unit_offset(u, r), unit.row[r]);
+    store_unit(checkpoint, u, unit);
 }
 
 // d x of the current token in the lane's four rows, from the lanes that hold record 0.
@@ -242,6 +250,8 @@ GPU_FN void stream_tiles(const rssm_mamba2_step_kernel_args &args, const Place &
         const Tile tile = locate_tile(place, k);
         Unit      &unit = held.unit[u % DEPTH];
         if (u % CFG_UNITS == 0) {
+            if (!has_tile(k)) return;
+            if (k > 0) gpu_warp_barrier();   // one tile's accesses at a time
             y[0] = y[1] = y[2] = y[3] = 0.0f;
             z = load_z(args, place, row, tile);
             if constexpr (PATH != PATH_READ) decay = shared.head[tile.local].checkpoint;
@@ -284,7 +294,6 @@ extern "C" __global__ void __launch_bounds__(CFG_THREADS, most(1, RESIDENT_WARPS
     load_chunks(args, place, row, 0, chunks);
 #pragma unroll
     for (int u = 0; u < DEPTH; u += CFG_UNITS) load_records(args, place, row, u / CFG_UNITS, held);
-    gpu_warp_barrier();   // what is used first is asked for first: the compiler moves no load across
 #pragma unroll
     for (int u = 0; u < DEPTH; u++) load_unit(checkpoint, u, work == WORK_STEP, held.unit[u]);
     if (work != WORK_STEP) {

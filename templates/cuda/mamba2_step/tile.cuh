@@ -9,6 +9,7 @@
 enum {
     TILE_ROWS = 16,
     BLOCK_ROWS = CFG_HEADS * CFG_HEAD_DIM / CFG_SPLIT,
+    BLOCK_TILES = BLOCK_ROWS / TILE_ROWS,
     ROW_BYTES = CFG_STATE_SIZE * (int)sizeof(T_state),
     HELD_GROUPS = HELD_RECORDS / 8,              // records of a lane in registers
     ROW_WORDS = 4 * (int)sizeof(T_act) / 4,      // words of x in a lane's four rows
@@ -31,6 +32,12 @@ GPU_FN Tile locate_tile(const Place &place, int k)
     tile.local = CFG_HEADS == 1 ? 0 : first / CFG_HEAD_DIM;
     tile.p = place.p + first - tile.local * CFG_HEAD_DIM;
     return tile;
+}
+
+// Is there a tile `k` for this warp? The last warp of a block may have fewer than the others.
+GPU_FN bool has_tile(int k)
+{
+    return BLOCK_TILES % CFG_TILES == 0 || gpu_warp() * CFG_TILES + k < BLOCK_TILES;
 }
 
 // The row of a tile whose y a lane holds after sum_over_groups.
@@ -58,10 +65,10 @@ GPU_FN rssm_i32 lane_rows(const Tile &tile)
 }
 
 // Loads x of records first, first + 8, ... in the lane's four rows: from the ring for j < h, from the activations for
-// the current token, zeros behind it.
+// the current token, zeros behind it and where not wanted.
 template <int COUNT>
 GPU_FN void load_x(const rssm_mamba2_step_kernel_args &args, const Place &place, const Row &row, const Tile &tile,
-                   rssm_i32 first, rssm_u32 words[COUNT][ROW_WORDS])
+                   rssm_i32 first, bool wanted, rssm_u32 words[COUNT][ROW_WORDS])
 {
     const rssm_i32 head = place.head + tile.local;
     const char    *ring = ring_at<T_act>(args.x_ring, row.slot, head) + lane_rows(tile);
@@ -70,8 +77,8 @@ GPU_FN void load_x(const rssm_mamba2_step_kernel_args &args, const Place &place,
     for (int i = 0; i < COUNT; i++) {
         const rssm_i32 record = first + i * 8;
         const char    *from = record_or_token<T_act>(args.x_ring, row, record, ring, now);
-        if constexpr (ROW_WORDS == 2) *(gpu_vec2 *)words[i] = gpu_load8_if(from, record < row.live);
-        else *(gpu_vec4 *)words[i] = gpu_load16_if(from, record < row.live);
+        if constexpr (ROW_WORDS == 2) *(gpu_vec2 *)words[i] = gpu_load8_if(from, wanted && record < row.live);
+        else *(gpu_vec4 *)words[i] = gpu_load16_if(from, wanted && record < row.live);
     }
 }
 
