@@ -191,7 +191,8 @@ GPU_FN void write_unit(const Shared &shared, const Factors &factors, float decay
     // Always so; but the compiler does not know, and keeps the products of later units, which depend on no load in
     // flight, out of this one's registers.
     if (folded > 0) {
-        const UnitWords words = unit_words(shared.c, u);
+        UnitWords words = {};
+        if (has_columns(u)) words = unit_words(shared.c, u);
 #pragma unroll
         for (int m = 0; m < PIECE / 2; m++) {
             float sum[2][4], c[2];
