@@ -10,7 +10,8 @@ static const char usage[] =
     "usage: simt-check [--templates FOLDER] [--step NAME] [--config TEXT] [--advance-config TEXT]\n"
     "                  [--heads N] [--groups N] [--head-dim N] [--state-size N] [--window N] [--ring N]\n"
     "                  [--checkpoint f32|bf16|f16] [--activation f32|bf16|f16] [--dt f32] [--rows N] [--slots N]\n"
-    "                  [--steps N] [--seed N] [--flags N] [--eager] [--suite FIRST:COUNT] [--debug] [--compiler-flags "
+    "                  [--steps N] [--seed N] [--flags N] [--eager] [--suite FIRST:COUNT] [--record FILE] [--debug] "
+    "[--compiler-flags "
     "TEXT]\n";
 
 static uint32_t dtype_of(const char *text)
@@ -19,7 +20,7 @@ static uint32_t dtype_of(const char *text)
 }
 
 typedef struct options {
-    const char *templates, *step, *config, *advance_config, *suite;
+    const char *templates, *step, *config, *advance_config, *suite, *record;
     simt_case   c;
 } options;
 
@@ -70,6 +71,8 @@ static bool parse(int argc, char **argv, options *o)
             o->step = value;
         else if (strcmp(name, "--suite") == 0)
             o->suite = value;
+        else if (strcmp(name, "--record") == 0)
+            o->record = value;
         else if (strcmp(name, "--config") == 0)
             o->config = value;
         else if (strcmp(name, "--advance-config") == 0)
@@ -156,6 +159,11 @@ int main(int argc, char **argv)
     if (!parse(argc, argv, &o)) {
         fputs(usage, stderr);
         return 2;
+    }
+    if (o.record) {
+        RSSM_TRY(simt_record_crosscheck(o.record, &diag));
+        code = 0;
+        goto done;
     }
     RSSM_TRY(rssm_template_set_open(o.templates, &set, &diag));
     RSSM_TRY(choose(rssm_template_set_find(set, o.step), o.config, &o.c.step, &diag));

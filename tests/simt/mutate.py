@@ -10,6 +10,7 @@ A survivor is a missing check, or it is equivalent code: then mutants_equivalent
 
   mutate.py --check build/tests/simt/simt-check              all sites
   mutate.py --check ... --every 24 --offset 5                a stated subset: every 24th site, from the fifth on
+  mutate.py --check ... --operators barrier,wait,mask        what ctest runs: all of what orders threads
   mutate.py --check ... --only FILE --list                   what would be done
 """
 import argparse
@@ -76,8 +77,10 @@ class Mutant:
         self.line = text.count("\n", 0, begin) + 1
         line_begin = text.rfind("\n", 0, begin) + 1
         line_end = text.find("\n", end)
-        changed = text[line_begin:begin] + replacement + text[end:line_end]
-        self.code = " ".join(re.sub(r"//.*", "", changed).split())
+        changed = re.sub(r"//.*", "", text[line_begin:begin] + replacement + text[end:line_end])
+        if replacement == ";":   # a removal: what was there, with the comment that tells it from others
+            changed = "without " + text[line_begin:line_end]
+        self.code = " ".join(changed.split())
 
     def key(self):
         return f"{self.file} | {self.operator} | {self.code}"
@@ -228,8 +231,8 @@ def run_mutant(mutant, text, args):
             commands = [[tests, "--filter", "*/advance*", "-j1"], suite[:4] + ["0:3"] + suite[5:]]
         for command in commands:
             try:
-                result = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=TIMEOUT_S,
-                                        env=environment, text=True, errors="replace")
+                result = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=environment,
+                                        timeout=TIMEOUT_S, text=True, errors="replace")
             except subprocess.TimeoutExpired:
                 return "timeout"
             if result.returncode != 0:
@@ -237,6 +240,14 @@ def run_mutant(mutant, text, args):
         return None
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def check_baseline(args):
+    """The templates as they are must pass, or every mutant seems to be killed."""
+    command = [args.check, "--templates", args.templates, "--suite", f"0:{args.cases}", "--compiler-flags", "-O0"]
+    result = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
+    if result.returncode != 0:
+        sys.exit("the templates fail without a mutation:\n" + result.stdout[-2000:])
 
 
 def read_equivalent(path):
@@ -257,7 +268,8 @@ def collect(args):
             if not name.endswith((".cu", ".cuh")) or "/probe/" in file or (args.only and args.only not in file):
                 continue
             text = open(os.path.join(args.templates, file)).read()
-            found += [(mutant, text) for mutant in mutants_of(file, text)]
+            found += [(mutant, text) for mutant in mutants_of(file, text)
+                      if not args.operators or mutant.operator in args.operators.split(",")]
     return found[args.offset::args.every]
 
 
@@ -268,6 +280,7 @@ def main():
     parser.add_argument("--equivalent", default=os.path.join(HERE, "mutants_equivalent.txt"))
     parser.add_argument("--every", type=int, default=1)
     parser.add_argument("--offset", type=int, default=0)
+    parser.add_argument("--operators", help="of barrier, wait, fence, predicate, boundary, index, parity, mask")
     parser.add_argument("--only", help="files whose name contains this")
     parser.add_argument("--cases", type=int, default=19, help="cases of the suite for each mutant, at most")
     parser.add_argument("--jobs", type=int, default=2)
@@ -280,6 +293,7 @@ def main():
         print(f"{len(work)} mutants")
         return 0
 
+    check_baseline(args)
     lock, tally, survivors, stillborn, excused = threading.Lock(), {}, [], 0, 0
 
     def judge(item):

@@ -51,6 +51,9 @@ void simt_case_text(const simt_case *c, rssm_str *out);
 const char        *simt_template_root(void);
 rssm_template_set *simt_open_templates(void);
 
+// Writes what the emulator computes for kernels/crosscheck.cu; see crosscheck.h.
+rssm_status simt_record_crosscheck(const char *path, rssm_diag *diag);
+
 // The C++ compiler that templates are compiled with: $SIMT_CLANG, else what CMake found.
 const char *simt_clang(void);
 

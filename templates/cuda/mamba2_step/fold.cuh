@@ -128,9 +128,11 @@ GPU_FN void load_columns(const Shared &shared, int block, int unit, int m, Colum
                 const float   *from = (const float *)shared.b[record] + column;
 #pragma unroll
                 for (int half = 0; half < 2; half++) {
-                    const rssm_u32 upper = gpu_to_tf32(from[half]);
+                    const bool     is_there = CFG_STATE_SIZE % UNIT == 0 || column < CFG_STATE_SIZE;
+                    const float    value = is_there ? from[half] : 0.0f;
+                    const rssm_u32 upper = gpu_to_tf32(value);
                     columns.w[depth][0][2 * i + half] = upper;
-                    columns.w[depth][1][2 * i + half] = gpu_to_tf32(from[half] - rssm_bits_float(upper));
+                    columns.w[depth][1][2 * i + half] = gpu_to_tf32(value - rssm_bits_float(upper));
                 }
             }
         }
