@@ -9,9 +9,9 @@
 //
 //     rssm_context *context;  rssm_group *group;
 //     rssm_context_options copt = RSSM_CONTEXT_OPTIONS_INIT;
-//     rssm_context_open(&copt, &context, &diag);                  // reads the tuning databases, closes them again
+//     rssm_context_open(&copt, &context, &diag);                  // finds devices, templates and threads
 //     rssm_group_options gopt = RSSM_GROUP_OPTIONS_INIT;          // the model's layer shapes, slots and window
-//     rssm_group_create(context, &gopt, &group, &diag);           // picks, builds and loads kernels: may take seconds
+//     rssm_group_create(context, &gopt, &group, &diag);           // reads the databases, builds and loads kernels
 //     const rssm_plan *plan = rssm_group_plan(group, 0);          // one per layer shape
 //     for each model step {
 //         rssm_advance(group, &advance, stream);                  // commits the last window, opens this one
@@ -19,7 +19,8 @@
 //     }
 //
 // Memory: checkpoints, rings, cursors and descriptors belong to the host; rssm_layout_get says how large they are.
-// Every pointer in an argument struct is a device pointer of the group's device (on the CPU: an ordinary pointer).
+// Every pointer in an argument struct is a device pointer of the group's device (on the CPU: an ordinary pointer; give
+// large tensors huge pages there, as 4 KiB pages cost up to half the bandwidth).
 //
 // Conventions. Functions return a status; 0 is RSSM_OK. `out_*` parameters come last and are written on success only.
 // A rssm_diag, where taken, may be NULL; on failure it holds one sentence: the thing, the cause, the remedy. Structs
@@ -171,7 +172,8 @@ typedef struct rssm_layout {
 } rssm_layout;
 #define RSSM_LAYOUT_INIT {sizeof(rssm_layout), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
 
-// Returns RSSM_OK or what rssm_problem_check returns. Thread-safe.
+// Returns RSSM_OK, what rssm_problem_check returns, or RSSM_E_NOT_IMPLEMENTED where the layout has no fields for it yet
+// (GDN, KDA, 8-bit and separate checkpoints). Thread-safe.
 RSSM_API rssm_status rssm_layout_get(const rssm_problem *problem, rssm_layout *out_layout, rssm_diag *diag);
 
 // --------------------------------------------------------------------------------------------------------- context
@@ -202,8 +204,9 @@ typedef struct rssm_context_options {
 } rssm_context_options;
 #define RSSM_CONTEXT_OPTIONS_INIT {sizeof(rssm_context_options), 0, NULL, NULL, 0, 0, NULL, NULL}
 
-// Finds devices and database layers. A missing, damaged or foreign database is reported through the log and treated
-// as empty: it never takes the host down. Returns RSSM_E_NO_MEMORY, RSSM_E_STRUCT_SIZE. Thread-safe.
+// Finds devices, templates and threads; `options` NULL: all defaults. Databases are read when a group is made: a missing,
+// damaged or foreign one is reported through the log and treated as empty, it never takes the host down. Returns
+// RSSM_E_NO_MEMORY, RSSM_E_STRUCT_SIZE, RSSM_E_MANIFEST for a bad template folder. Thread-safe.
 RSSM_API rssm_status rssm_context_open(const rssm_context_options *options, rssm_context **out_context,
                                        rssm_diag *diag);
 

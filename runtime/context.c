@@ -36,7 +36,11 @@ static void find_devices(rssm_context *c)
 
     if (only == NULL || strcmp(only, "cpu") != 0) {
         const rssm_status st = rssm_cuda_find_devices(c->devices, RSSM_MAX_DEVICES - 1, &c->n_devices, &diag);
-        if (st != RSSM_OK) rssm_log_printf(&c->log, RSSM_LOG_INFO, "no GPU is used: %s", diag.text);
+        if (st != RSSM_OK) {
+            rssm_log_printf(&c->log, RSSM_LOG_INFO, "no GPU is used: %s", diag.text);
+        } else if (diag.text[0] != '\0') {
+            rssm_log_printf(&c->log, RSSM_LOG_INFO, "%s", diag.text);   // GPUs that were left out
+        }
     }
     rssm_device_describe_cpu(&c->devices[c->n_devices++]);
 }
