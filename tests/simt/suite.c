@@ -7,9 +7,9 @@
 #include <time.h>
 
 #include "abi/advance.h"
-#include "abi/mamba2_step.h"
 #include "base/problem.h"
 #include "gen/render.h"
+#include "runtime/step_args.h"
 
 enum { DEVICE_ARCH = 900 };
 
@@ -141,46 +141,10 @@ static rssm_status emulate_advance(const rssm_group *group, const rssm_advance_a
     return st == RSSM_OK ? launch_advance(s, a, RSSM_ADVANCE_OPEN | check) : st;
 }
 
-static rssm_token_view token_view(const rssm_token_tensor *t)
-{
-    return (rssm_token_view){t->data, t->token_stride, t->head_stride};
-}
-
-static rssm_ring_view ring_view(const rssm_ring_tensor *t)
-{
-    return (rssm_ring_view){t->data, t->slot_stride, t->head_stride, t->record_stride};
-}
-
 static rssm_status emulate_step(const rssm_plan *plan, const rssm_step_args *a, void *stream)
 {
     session                           *s = (session *)(uintptr_t)plan;
-    const rssm_problem                *p = &s->problem;
-    const rssm_mamba2_step_kernel_args args = {
-        .descriptors = a->descriptors,
-        .x = token_view(&a->x),
-        .z = token_view(&a->z),
-        .B = token_view(&a->B),
-        .C = token_view(&a->C),
-        .dt = token_view(&a->dt),
-        .out = token_view(&a->out),
-        .A = a->A,
-        .D = a->D,
-        .dt_bias = a->dt_bias,
-        .state = {a->state.data, a->state.slot_stride},
-        .x_ring = ring_view(&a->x_ring),
-        .B_ring = ring_view(&a->B_ring),
-        .dt_ring = ring_view(&a->dt_ring),
-        .n_rows = (rssm_i32)a->n_rows,
-        .n_heads = (rssm_i32)p->n_heads,
-        .n_groups = (rssm_i32)p->n_groups,
-        .head_dim = (rssm_i32)p->head_dim,
-        .state_size = (rssm_i32)p->state_size,
-        .ring_length = (rssm_i32)p->ring_length,
-        .max_tokens = (rssm_i32)p->max_tokens,
-        .dt_softplus = (rssm_i32)p->dt_softplus,
-        .dt_type = (rssm_i32)p->dt_dtype,
-        .parameter_type = (rssm_i32)p->parameter_dtype,
-    };
+    const rssm_mamba2_step_kernel_args args = rssm_step_kernel_args(&s->problem, a);
     (void)stream;
     return launch(s, s->step, &s->step_launch, a->n_rows, &args);
 }

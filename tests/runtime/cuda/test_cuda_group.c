@@ -122,6 +122,45 @@ Test(cuda_group, serves_a_verified_step_on_a_gpu_that_is_not_there)
     fake_cuda_remove();
 }
 
+// x, B and C are loaded 16 bytes at a time; z and out by element, so that a slice of a packed projection will do.
+Test(cuda_group, asks_for_alignment_only_where_kernels_need_it)
+{
+    const fake_cuda_gpu gpus[] = {FAKE_CUDA_H200};
+    const rssm_problem  problem = small_problem();
+    rssm_step_args      a = RSSM_STEP_ARGS_INIT;
+    rssm_group         *group;
+    rssm_diag           diag = {0};
+    char               *p;
+
+    fake_cuda_install(gpus, 1);
+    rssm_context *context = open_context();
+    fake_cuda_register(&(fake_cuda_kernel){.entry = "advance", .args_bytes = sizeof(rssm_advance_kernel_args)});
+    fake_cuda_register(&(fake_cuda_kernel){.entry = "mamba2_step_stream", .args_bytes = sizeof(rssm_mamba2_step_kernel_args)});
+    cr_assert_eq(rssm_memory_alloc(context, 0, 4096, (void **)&p, &diag), RSSM_OK);
+    const rssm_group_options o = options_for(&problem, p);
+    cr_assert_eq(rssm_group_create(context, &o, &group, &diag), RSSM_OK, "%s", diag.text);
+    a.n_rows = 1;
+    a.descriptors = p;
+    a.A = (const float *)p;
+    a.x = a.z = a.out = a.B = a.C = (rssm_token_tensor){p, 512, 64};
+    a.dt = (rssm_token_tensor){p, 8, 1};
+    a.state = (rssm_state_tensor){p, 16384};
+    a.x_ring = a.B_ring = a.dt_ring = (rssm_ring_tensor){p, 512, 128, 64};
+    const rssm_plan *plan = rssm_group_plan(group, 0);
+    cr_expect_eq(rssm_step(plan, &a, NULL), RSSM_OK);
+    a.z = a.out = (rssm_token_tensor){p + 2, 513, 33};   // one bf16 element aside, odd strides
+    cr_expect_eq(rssm_step(plan, &a, NULL), RSSM_OK);
+    a.out.data = p + 1;
+    cr_expect_eq(rssm_step(plan, &a, NULL), RSSM_E_INVALID_ARGUMENT, "half an element aside");
+    a.out.data = p;
+    a.x.data = p + 2;
+    cr_expect_eq(rssm_step(plan, &a, NULL), RSSM_E_INVALID_ARGUMENT, "x is loaded 16 bytes at a time");
+    rssm_group_destroy(group);
+    rssm_memory_free(context, 0, p);
+    rssm_context_close(context);
+    fake_cuda_remove();
+}
+
 Test(cuda_group, says_what_stops_a_gpu)
 {
     const fake_cuda_gpu gpus[] = {FAKE_CUDA_H200};
