@@ -13,8 +13,6 @@ enum {
     MOST_HEADS = 65536,
     MOST_HEAD_DIM = 1024,
     MOST_STATE_SIZE = 1024,
-    MOST_WINDOW = 4096,
-    MOST_TOKENS = 16,
     MOST_RING_LENGTH = 32767, // descriptors hold ring positions in 16 bits
     DEFAULT_PHILOX_ROUNDS = 7,
     MOST_PHILOX_ROUNDS = 16,
@@ -70,8 +68,8 @@ static rssm_status check_window(const rssm_problem *p, rssm_diag *diag)
 {
     rssm_status st = RSSM_OK;
 
-    RSSM_TRY(check_range("window", p->window, 1, MOST_WINDOW, diag));
-    RSSM_TRY(check_range("max_tokens", p->max_tokens, 1, MOST_TOKENS, diag));
+    RSSM_TRY(check_range("window", p->window, 1, RSSM_PROBLEM_MAX_WINDOW, diag));
+    RSSM_TRY(check_range("max_tokens", p->max_tokens, 1, RSSM_PROBLEM_MAX_TOKENS, diag));
     if (p->max_tokens > p->window) {
         st = RSSM_FAIL(diag, RSSM_E_INVALID_ARGUMENT, "max_tokens is %u and larger than the window, which is %u",
                        p->max_tokens, p->window);

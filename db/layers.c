@@ -8,13 +8,13 @@
 #include "base/str.h"
 #include "db/rows.h"
 
-typedef struct rssm_layer {
+typedef struct rssm_db_layer {
     char    *name, *path;
     rssm_db *db; // NULL: not there, refused, or given up after damage was found
-} rssm_layer;
+} rssm_db_layer;
 
-struct rssm_layers {
-    rssm_layer layers[RSSM_LAYERS_MAX];
+struct rssm_db_layers {
+    rssm_db_layer layers[RSSM_LAYERS_MAX];
     size_t     n;
     rssm_log   log;
 };
@@ -79,9 +79,9 @@ void rssm_layer_paths_free(rssm_layer_paths *paths)
 }
 
 // Invalid is a miss, never an error: what is wrong with a layer goes to the log.
-static rssm_status open_layer(rssm_layers *layers, const rssm_layer_path *from, rssm_diag *diag)
+static rssm_status open_layer(rssm_db_layers *layers, const rssm_layer_path *from, rssm_diag *diag)
 {
-    rssm_layer *layer = &layers->layers[layers->n++];
+    rssm_db_layer *layer = &layers->layers[layers->n++];
     layer->name = rssm_strdup(from->name);
     layer->path = rssm_strdup(from->path);
     if (layer->name == NULL || layer->path == NULL) {
@@ -95,11 +95,11 @@ static rssm_status open_layer(rssm_layers *layers, const rssm_layer_path *from, 
     return RSSM_OK;
 }
 
-rssm_status rssm_layers_open(const rssm_layer_paths *paths, const rssm_log *log, rssm_layers **out_layers,
-                             rssm_diag *diag)
+rssm_status rssm_db_layers_open(const rssm_layer_paths *paths, const rssm_log *log, rssm_db_layers **out_layers,
+                                rssm_diag *diag)
 {
     rssm_status  st = RSSM_OK;
-    rssm_layers *layers = rssm_calloc(1, sizeof(*layers));
+    rssm_db_layers *layers = rssm_calloc(1, sizeof(*layers));
     if (layers == NULL) {
         return RSSM_FAIL(diag, RSSM_E_NO_MEMORY, "opening database layers ran out of memory");
     }
@@ -112,11 +112,11 @@ rssm_status rssm_layers_open(const rssm_layer_paths *paths, const rssm_log *log,
     *out_layers = layers;
     layers = NULL;
 done:
-    rssm_layers_close(layers);
+    rssm_db_layers_close(layers);
     return st;
 }
 
-void rssm_layers_close(rssm_layers *layers)
+void rssm_db_layers_close(rssm_db_layers *layers)
 {
     if (layers == NULL) {
         return;
@@ -129,7 +129,7 @@ void rssm_layers_close(rssm_layers *layers)
     rssm_free(layers);
 }
 
-size_t rssm_layers_count(const rssm_layers *layers)
+size_t rssm_db_layers_count(const rssm_db_layers *layers)
 {
     size_t n = 0;
     for (size_t i = 0; i < layers->n; i++) {
@@ -138,7 +138,7 @@ size_t rssm_layers_count(const rssm_layers *layers)
     return n;
 }
 
-static void give_up(rssm_layers *layers, rssm_layer *layer, const rssm_diag *why)
+static void give_up(rssm_db_layers *layers, rssm_db_layer *layer, const rssm_diag *why)
 {
     rssm_log_printf(&layers->log, RSSM_LOG_WARN, "database layer '%s' is not used any more: %s", layer->name,
                     why->text);
@@ -146,13 +146,13 @@ static void give_up(rssm_layers *layers, rssm_layer *layer, const rssm_diag *why
     layer->db = NULL;
 }
 
-rssm_status rssm_layers_winners(rssm_layers *layers, const rssm_db_query *query, rssm_db_usable_fn *usable, void *user,
-                                rssm_db_rows *out_rows, rssm_diag *diag)
+rssm_status rssm_db_layers_winners(rssm_db_layers *layers, const rssm_db_query *query, rssm_db_usable_fn *usable,
+                                   void *user, rssm_db_rows *out_rows, rssm_diag *diag)
 {
     rssm_status  st = RSSM_OK;
     rssm_db_rows rows = {0};
     for (size_t i = 0; i < layers->n; i++) {
-        rssm_layer     *layer = &layers->layers[i];
+        rssm_db_layer  *layer = &layers->layers[i];
         rssm_diag       local = {0};
         const char     *name = rssm_arena_strndup(&rows.arena, layer->name, strlen(layer->name));
         rssm_row_source source = {layer->db, name, (uint32_t)i, true};
@@ -177,8 +177,8 @@ done:
     return st;
 }
 
-rssm_status rssm_layers_binary_read(rssm_layers *layers, const rssm_hash *build_key, rssm_db_binary *out_binary,
-                                    rssm_diag *diag)
+rssm_status rssm_db_layers_binary_read(rssm_db_layers *layers, const rssm_hash *build_key, rssm_db_binary *out_binary,
+                                       rssm_diag *diag)
 {
     rssm_status st =
         RSSM_FAIL(diag, RSSM_E_NOT_FOUND, "no database layer holds the binary; tune again or allow compiling");

@@ -1,6 +1,6 @@
 // Databases in layers, read together; the more local one wins. A layer that cannot be used is reported to the log and
-// skipped: it never fails the caller. Reads only; no file stays open after rssm_layers_close.
-// Threads: caller serialises per rssm_layers.
+// skipped: it never fails the caller. Reads only; no file stays open after rssm_db_layers_close.
+// Threads: caller serialises per rssm_db_layers.
 #ifndef RSSM_DB_LAYERS_H
 #define RSSM_DB_LAYERS_H
 
@@ -28,22 +28,22 @@ void        rssm_layer_paths_free(rssm_layer_paths *paths);
 // The user's file alone, for writing: as above. Free with rssm_free. RSSM_E_NOT_FOUND where there is no home.
 rssm_status rssm_layers_user_path(const char *user_path, char **out_path, rssm_diag *diag);
 
-typedef struct rssm_layers rssm_layers;
+typedef struct rssm_db_layers rssm_db_layers;
 
 // Opens those that exist; copies the paths. Missing ones are skipped silently, refused ones with a warning to `log`
 // (may be NULL). RSSM_E_NO_MEMORY only.
-rssm_status rssm_layers_open(const rssm_layer_paths *paths, const rssm_log *log, rssm_layers **out_layers,
-                             rssm_diag *diag);
-void        rssm_layers_close(rssm_layers *layers);       // takes NULL
-size_t      rssm_layers_count(const rssm_layers *layers); // of layers that could be opened
+rssm_status rssm_db_layers_open(const rssm_layer_paths *paths, const rssm_log *log, rssm_db_layers **out_layers,
+                                rssm_diag *diag);
+void        rssm_db_layers_close(rssm_db_layers *layers);       // takes NULL
+size_t      rssm_db_layers_count(const rssm_db_layers *layers); // of layers that could be opened
 
 // As rssm_db_winners over all layers: per device, bucket and mode the row of the most local layer that has one;
 // row.layer names it. RSSM_E_NO_MEMORY only.
-rssm_status rssm_layers_winners(rssm_layers *layers, const rssm_db_query *query, rssm_db_usable_fn *usable, void *user,
-                                rssm_db_rows *out_rows, rssm_diag *diag);
+rssm_status rssm_db_layers_winners(rssm_db_layers *layers, const rssm_db_query *query, rssm_db_usable_fn *usable,
+                                   void *user, rssm_db_rows *out_rows, rssm_diag *diag);
 
 // The first sound binary of that build key. RSSM_E_NOT_FOUND where there is none; RSSM_E_CORRUPT where all are damaged.
-rssm_status rssm_layers_binary_read(rssm_layers *layers, const rssm_hash *build_key, rssm_db_binary *out_binary,
-                                    rssm_diag *diag);
+rssm_status rssm_db_layers_binary_read(rssm_db_layers *layers, const rssm_hash *build_key, rssm_db_binary *out_binary,
+                                       rssm_diag *diag);
 
 #endif

@@ -75,13 +75,28 @@ done:
     return st;
 }
 
-static rssm_status load_identity(rssm_loader *l, rssm_json_value root, const char *file)
+// Cursors are the same for every recurrence; what touches a state is written for one. Probes are free.
+static rssm_status check_recurrence(rssm_loader *l, rssm_json_value root)
 {
-    rssm_manifest  *m = l->m;
+    const rssm_op   op = l->m->op;
+    const bool      is_any = l->m->recurrence == RSSM_RECURRENCE_ANY;
+    const bool      moves_cursors = op == RSSM_OP_ADVANCE || op == RSSM_OP_SLOTS;
     rssm_status     st;
     rssm_json_value value;
-    int64_t         number;
-    uint32_t        index;
+
+    if (is_any == moves_cursors || op == RSSM_OP_PROBE) return RSSM_OK;
+    if ((st = rssm_json_need(root, "recurrence", &value, l->diag)) != RSSM_OK) return st;
+    return rssm_json_fail(value, l->diag, moves_cursors ? "op %s is the same for every recurrence: write \"any\""
+                                                        : "op %s is written for one recurrence, not \"any\"",
+                          rssm_op_name(op));
+}
+
+static rssm_status load_identity(rssm_loader *l, rssm_json_value root, const char *file)
+{
+    rssm_manifest *m = l->m;
+    rssm_status    st;
+    int64_t        number;
+    uint32_t       index;
 
     RSSM_TRY(rssm_loader_integer(l, root, "schema", RSSM_MANIFEST_SCHEMA, RSSM_MANIFEST_SCHEMA, &number));
     RSSM_TRY(rssm_loader_word(l, root, "name", &m->name));
@@ -91,13 +106,7 @@ static rssm_status load_identity(rssm_loader *l, rssm_json_value root, const cha
     m->op = (rssm_op)index;
     RSSM_TRY(rssm_loader_choice(l, root, "recurrence", recurrence_names, &index));
     m->recurrence = index == ANY_INDEX ? RSSM_RECURRENCE_ANY : index;
-    if ((m->op == RSSM_OP_ADVANCE && index != ANY_INDEX) || (m->op == RSSM_OP_STEP && index == ANY_INDEX)) {
-        RSSM_TRY(rssm_json_need(root, "recurrence", &value, l->diag));
-        st = rssm_json_fail(value, l->diag, "op %s is %s", rssm_op_name(m->op),
-                            m->op == RSSM_OP_ADVANCE ? "the same for every recurrence: write \"any\""
-                                                     : "written for one recurrence, not \"any\"");
-        goto done;
-    }
+    RSSM_TRY(check_recurrence(l, root));
     RSSM_TRY(rssm_loader_choice(l, root, "backend", backend_names, &index));
     m->backend = index ? RSSM_CUDA : RSSM_CPU;
     RSSM_TRY(load_source(l, root, file));

@@ -29,7 +29,7 @@ enum {
     X(RSSM_OP_ENCODE, "encode")                                                                                        \
     X(RSSM_OP_DECODE, "decode")                                                                                        \
     X(RSSM_OP_COPY, "copy")                                                                                            \
-    X(RSSM_OP_RESET, "reset")                                                                                          \
+    X(RSSM_OP_SLOTS, "slots")                                                                                          \
     X(RSSM_OP_PROBE, "probe")
 
 typedef enum rssm_op {

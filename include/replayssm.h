@@ -268,7 +268,7 @@ typedef struct rssm_group_options {
     uint32_t            eager;           // rssm_eager_policy
     void               *cursors;         // [n_slots] of cursor_bytes, zeroed by the host, on the device
     uint32_t            debug;           // not 0: advance also checks for duplicate slots
-    uint32_t            reserved;
+    uint32_t            steps_only;      // not 0: no kernels for the life of a slot; those calls then fail
 } rssm_group_options;
 #define RSSM_GROUP_OPTIONS_INIT {sizeof(rssm_group_options), 0, NULL, NULL, 0, 0, 0, 0, NULL, 0, 0}
 
@@ -352,37 +352,116 @@ typedef struct rssm_step_args {
 RSSM_API rssm_status rssm_step(const rssm_plan *plan, const rssm_step_args *args, void *stream);
 
 // ----------------------------------------------------------------------------------------------- the life of a slot
+//
+// What happens to slots between steps: a sequence is admitted (reset, encode), forked or given to a prefix cache (copy,
+// materialize), cut back (truncate), abandoned (invalidate), moved to another host (export, import). Each of these is one
+// launch for the cursors and, where memory moves, one for all layers of a shape; asynchronous on GPUs, done on return on
+// the CPU. All but export and import capture into graphs. They see committed records only: commit first. (Copy alone takes
+// an uncommitted step along, to be committed in both slots.)
 
-// Arguments of the operations below. All pointers are device pointers; rows are independent.
+// Where one layer keeps its slots.
+typedef struct rssm_layer {
+    uint32_t          plan;        // index of its shape among the group's problems
+    uint32_t          reserved;
+    rssm_state_tensor state;
+    rssm_ring_tensor  x_ring, B_ring, dt_ring;
+    const float      *A;           // [H] on the device
+} rssm_layer;
+#define RSSM_LAYER_INIT {0, 0, {NULL, 0}, {NULL, 0, 0, 0}, {NULL, 0, 0, 0}, {NULL, 0, 0, 0}, NULL}
+
+// The layers of a group, checked once and known to the device through a table there.
+typedef struct rssm_layers rssm_layers;
+
+// Bytes of the device table of n layers.
+RSSM_API size_t rssm_layers_table_bytes(uint32_t n_layers);
+
+// `layers` [n_layers] is copied; `table` is device memory of rssm_layers_table_bytes, 16-byte aligned, that lives as long
+// as the result. Waits for the device. The group must outlive it. Returns RSSM_E_INVALID_ARGUMENT (a null or misaligned
+// pointer, a stride that lets slots overlap), RSSM_E_NO_MEMORY, RSSM_E_DEVICE. Thread-safe.
+RSSM_API rssm_status rssm_layers_create(const rssm_group *group, const rssm_layer *layers, uint32_t n_layers, void *table,
+                                        rssm_layers **out_layers, rssm_diag *diag);
+RSSM_API void        rssm_layers_destroy(rssm_layers *layers);
+
+// Requests. All pointers are device pointers; which arrays an operation reads is said with it. No slot may be the
+// destination of one request and take part in another of the same call.
 typedef struct rssm_slot_args {
     uint32_t        struct_size;
-    uint32_t        n_rows;
-    const int32_t  *source_slots;        // [n_rows]
-    const int32_t  *destination_slots;   // [n_rows]
-    const int32_t  *counts;              // [n_rows] committed records to fold (materialize); < 0 ends the list
-    const uint32_t *epochs;              // [n_rows] reset, encode
-    const uint64_t *positions;           // [n_rows] tokens already in the state; NULL: 0
-    const uint64_t *nonces;              // [n_rows] NULL: the epoch
-    const void *const *layers;           // [layers of the group] step arguments of each layer; NULL for reset
-    const float    *states;              // encode, decode: [n_rows][H][P][N] fp32
-    uint32_t        n_layers;
-    int32_t         pad_slot;
+    uint32_t        n_rows;              // most requests, 0 .. max_rows
+    const int32_t  *requests;            // [n_rows] compacted list: indices into the arrays, ended by -1; NULL: 0, 1, 2, ...
+    const int32_t  *source_slots;
+    const int32_t  *destination_slots;
+    const int32_t  *counts;
+    const uint32_t *epochs;              // of the destinations' sequences; NULL: kept; copy: the sources'
+    const uint64_t *positions;
+    const uint64_t *nonces;              // NULL: reset takes the epoch; copy and materialize the sources'
+    void           *moves;               // [n_rows] of 32 bytes, 16-byte aligned: scratch of copy and materialize
+    uint32_t       *issues;              // one word of RSSM_ISSUE bits, OR-ed into; NULL: not wanted
+    int32_t         pad_slot;            // a request with this slot is skipped
+    uint32_t        reserved;
 } rssm_slot_args;
-#define RSSM_SLOT_ARGS_INIT {sizeof(rssm_slot_args), 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0, -1}
+#define RSSM_SLOT_ARGS_INIT {sizeof(rssm_slot_args), 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, -1, 0}
 
-// Begins a new sequence in each destination slot: cursor cleared, epoch, position and nonce set. The checkpoint is
-// not touched: the host writes it (or zeros) itself. Threads: caller serialises per group.
+// A new sequence in each destination slot, with `positions` (NULL: 0) tokens in its checkpoint and `counts` (NULL: 0)
+// records in its rings from index 0 on. Cursors only: the checkpoint comes from rssm_encode.
+// For all of these: RSSM_E_INVALID_ARGUMENT, RSSM_E_STRUCT_SIZE, RSSM_E_DEVICE; a request that cannot be met (slot out of
+// range, too many records, an invalid slot, a step not committed) changes nothing and sets its bit in `issues`.
+// Threads: caller serialises per group.
 RSSM_API rssm_status rssm_reset(const rssm_group *group, const rssm_slot_args *args, void *stream);
 
-// Folds the first `counts` committed records of each source slot into the destination slot, in all layers; 0 copies.
-RSSM_API rssm_status rssm_materialize(const rssm_group *group, const rssm_slot_args *args, void *stream);
+// Drops the newest records of each destination slot, so that `positions` tokens remain; refused (RSSM_ISSUE_POSITION) for
+// a token that is folded already.
+RSSM_API rssm_status rssm_truncate(const rssm_group *group, const rssm_slot_args *args, void *stream);
 
-// Copies slots: checkpoint, scales, rings and cursor.
-RSSM_API rssm_status rssm_copy(const rssm_group *group, const rssm_slot_args *args, void *stream);
+// Marks destination slots as no state (a step or a transfer was abandoned half-way): steps refuse them until reset,
+// copied into or imported.
+RSSM_API rssm_status rssm_invalidate(const rssm_group *group, const rssm_slot_args *args, void *stream);
 
-// Prefill states (fp32) into stored form and back.
-RSSM_API rssm_status rssm_encode(const rssm_group *group, const rssm_slot_args *args, void *stream);
-RSSM_API rssm_status rssm_decode(const rssm_group *group, const rssm_slot_args *args, void *stream);
+// Checkpoint, scales, live records and cursor of each source slot to its destination slot, in all layers.
+RSSM_API rssm_status rssm_copy(const rssm_layers *layers, const rssm_slot_args *args, void *stream);
+
+// Folds the first `counts` committed records of each source slot into the checkpoint of its destination slot, in all
+// layers, with the bits that a flush of these records would have written; 0 copies the checkpoint. The destination then
+// holds no record, and the source is untouched; where both are the same slot, its later records stay.
+RSSM_API rssm_status rssm_materialize(const rssm_layers *layers, const rssm_slot_args *args, void *stream);
+
+typedef struct rssm_state_args {
+    uint32_t       struct_size;
+    uint32_t       n_rows;         // 0 .. max_rows
+    const int32_t *slots;          // [n_rows] on the device; pad_slot and slots out of range are skipped
+    float         *values;         // [n_rows][H][P][N] on the device; encode: NULL means zeros
+    int64_t        value_stride;   // elements between rows of `values`
+    int32_t        pad_slot;
+    uint32_t       reserved;
+} rssm_state_args;
+#define RSSM_STATE_ARGS_INIT {sizeof(rssm_state_args), 0, NULL, NULL, 0, -1, 0}
+
+// Prefill states of layer `layer` into stored form, and back. Cursors are not touched: reset the slots once per group.
+RSSM_API rssm_status rssm_encode(const rssm_layers *layers, uint32_t layer, const rssm_state_args *args, void *stream);
+RSSM_API rssm_status rssm_decode(const rssm_layers *layers, uint32_t layer, const rssm_state_args *args, void *stream);
+
+// One slot of all layers as one blob of host memory: self-describing, independent of strides, ring length and window,
+// guarded by a checksum. For offload to the host, preemption and migration.
+typedef struct rssm_transfer_args {
+    uint32_t struct_size;
+    int32_t  slot;
+    uint32_t epoch;       // import: of the sequence in the slot from now on
+    uint32_t reserved;
+    void    *staging;     // device memory of rssm_blob_bytes, 256-byte aligned; unused on the CPU
+    void    *stream;
+} rssm_transfer_args;
+#define RSSM_TRANSFER_ARGS_INIT {sizeof(rssm_transfer_args), 0, 0, 0, NULL, NULL}
+
+// The most bytes a blob of these layers takes; also of the staging memory.
+RSSM_API size_t rssm_blob_bytes(const rssm_layers *layers);
+
+// Waits for the stream. Export: RSSM_E_INVALID_ARGUMENT for a slot out of range, invalid or with an uncommitted step, or a
+// buffer that is too small; RSSM_E_CORRUPT for a cursor that cannot be. Import checks everything first: RSSM_E_CORRUPT (damaged), RSSM_E_FOREIGN (not a blob),
+// RSSM_E_TOO_NEW, RSSM_E_UNSUPPORTED (of another problem, or more records than the ring holds); the slot is then as it
+// was. An import that fails later, on the device, leaves the slot invalid. Threads: caller serialises per group.
+RSSM_API rssm_status rssm_export(const rssm_layers *layers, const rssm_transfer_args *args, void *out_blob,
+                                 size_t capacity, size_t *out_bytes, rssm_diag *diag);
+RSSM_API rssm_status rssm_import(const rssm_layers *layers, const rssm_transfer_args *args, const void *blob,
+                                 size_t n_bytes, rssm_diag *diag);
 
 // --------------------------------------------------------------------------------------------------- introspection
 

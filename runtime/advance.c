@@ -1,4 +1,4 @@
-// The cursor operations: advance, commit, open, reset. One launch each, for the whole group.
+// The cursor operations of a step: advance, commit, open. One launch each, for the whole group.
 #include "templates/abi/advance.h"
 
 #include <stddef.h>
@@ -66,7 +66,7 @@ void rssm_issues_text(uint32_t issues, char *out_text, size_t n)
     static const char *const texts[] = {
         "slot out of range",     "token count out of range", "ring capacity exceeded",
         "step not committed",    "accepted token lost",      "slot is invalid until reset",
-        "two rows of one slot",
+        "two rows of one slot",  "more records than there are", "position that cannot be reached",
     };
     size_t length = 0;
     if (n == 0) return;

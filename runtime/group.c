@@ -17,6 +17,17 @@ rssm_status rssm_group_launch(const rssm_group *group, const rssm_kernel *kernel
     return RSSM_OK;
 }
 
+bool rssm_group_grid_fits(const rssm_kernel *kernel, uint64_t n_rows)
+{
+    static const uint64_t most[3] = {INT32_MAX, 65535, 65535};
+    for (int i = 0; i < 3; i++) {
+        const uint64_t constant = (uint64_t)kernel->geometry.grid[i].constant;
+        const uint64_t per_row = (uint64_t)kernel->geometry.grid[i].per_row;   // both at most 2^31 - 1
+        if (constant > most[i] || (per_row != 0 && n_rows > (most[i] - constant) / per_row)) return false;
+    }
+    return true;
+}
+
 static rssm_status check_options(const rssm_context *context, const rssm_group_options *o, rssm_diag *diag)
 {
     if (o->struct_size != sizeof *o)
@@ -170,6 +181,42 @@ done:
     return st;
 }
 
+// A kernel that steps can do without: none where no template serves, or where policy or machine forbid building it.
+static rssm_status load_optional(rssm_group *group, rssm_op op, const rssm_problem *problem,
+                                 const rssm_kernel **out_kernel, rssm_diag *diag)
+{
+    const rssm_log *log = &group->context->log;
+    rssm_diag       why = {0};
+    rssm_choice     choice;
+    rssm_status     st = rssm_choose_default(group->context, group->device, op, problem, &choice, &why);
+
+    if (st == RSSM_OK) st = rssm_loader_get(&group->loader, problem, &choice, out_kernel, &why);
+    if (st == RSSM_E_UNSUPPORTED || st == RSSM_E_MISS || st == RSSM_E_NO_COMPILER) {
+        *out_kernel = NULL;
+        rssm_log_printf(log, st == RSSM_E_UNSUPPORTED ? RSSM_LOG_INFO : RSSM_LOG_WARN,
+                        "this group has no kernel for %s, and its calls will say so: %s", rssm_op_name(op), why.text);
+        return RSSM_OK;
+    }
+    if (st != RSSM_OK && diag != NULL) *diag = why;
+    return st;
+}
+
+static rssm_status load_slot_kernels(rssm_group *group, rssm_diag *diag)
+{
+    rssm_status st = RSSM_OK;
+
+    RSSM_TRY(load_optional(group, RSSM_OP_SLOTS, NULL, &group->slots, diag));
+    for (uint32_t i = 0; i < group->n_plans; i++) {
+        rssm_plan *plan = &group->plans[i];
+        RSSM_TRY(load_optional(group, RSSM_OP_COPY, &plan->problem, &plan->copy, diag));
+        RSSM_TRY(load_optional(group, RSSM_OP_MATERIALIZE, &plan->problem, &plan->materialize, diag));
+        RSSM_TRY(load_optional(group, RSSM_OP_ENCODE, &plan->problem, &plan->encode, diag));
+        RSSM_TRY(load_optional(group, RSSM_OP_DECODE, &plan->problem, &plan->decode, diag));
+    }
+done:
+    return st;
+}
+
 // Looks every bucket up in the databases.
 static rssm_status fill_from_databases(rssm_group *group, const rssm_group_options *o, rssm_diag *diag)
 {
@@ -216,7 +263,7 @@ static rssm_status create(rssm_context *context, const rssm_group_options *o, co
 {
     rssm_status      st = RSSM_OK;
     rssm_layer_paths paths = {0};
-    rssm_layers     *layers = NULL;
+    rssm_db_layers  *layers = NULL;
     rssm_group      *group = NULL;
 
     RSSM_TRY(check_options(context, o, diag));
@@ -242,7 +289,7 @@ static rssm_status create(rssm_context *context, const rssm_group_options *o, co
         goto done;
     }
     RSSM_TRY(rssm_layers_paths(context->database, &paths, diag));
-    RSSM_TRY(rssm_layers_open(&paths, &context->log, &layers, diag));
+    RSSM_TRY(rssm_db_layers_open(&paths, &context->log, &layers, diag));
     group->loader.layers = layers;
     RSSM_TRY(load_advance(group, diag));
     if (config != NULL) {
@@ -250,12 +297,13 @@ static rssm_status create(rssm_context *context, const rssm_group_options *o, co
     } else {
         RSSM_TRY(fill_from_databases(group, o, diag));
     }
-    group->loader.layers = NULL;   // G3
+    if (!o->steps_only) RSSM_TRY(load_slot_kernels(group, diag));
+    group->loader.layers = NULL;   // G4
     *out_group = group;
     group = NULL;
 done:
     rssm_group_destroy(group);
-    rssm_layers_close(layers);
+    rssm_db_layers_close(layers);
     rssm_layer_paths_free(&paths);
     return st;
 }

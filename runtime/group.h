@@ -3,7 +3,8 @@
 // Invariants
 //   G1  Every bucket up to that of max_rows has a kernel; a launch never looks anything up.
 //   G2  All problems of a group share L, T and R; one mode (replay or eager) per bucket serves all of them.
-//   G3  No database and no file is open when creation returns; kernels live in `loader` until destruction.
+//   G3  A kernel for the life of a slot may be missing (NULL): steps run without it, and its calls are unsupported.
+//   G4  No database and no file is open when creation returns; kernels live in `loader` until destruction.
 #ifndef RSSM_RUNTIME_GROUP_H
 #define RSSM_RUNTIME_GROUP_H
 
@@ -21,6 +22,7 @@ struct rssm_plan {
     const rssm_group *group;
     rssm_problem      problem;                    // normalised
     rssm_bucket       buckets[RSSM_BUCKETS_MAX];  // [group->n_buckets]; bucket i serves up to 2^i rows
+    const rssm_kernel *copy, *materialize, *encode, *decode;   // each may be NULL
 };
 
 struct rssm_group {
@@ -33,6 +35,7 @@ struct rssm_group {
     uint32_t           n_buckets, max_rows, n_slots, debug;
     rssm_cursor       *cursors;
     const rssm_kernel *advance;
+    const rssm_kernel *slots;                     // may be NULL
     rssm_loader        loader;
     uint32_t           n_plans;
     rssm_plan         *plans;                     // [n_plans]
@@ -43,6 +46,15 @@ static inline uint32_t rssm_bucket_index(uint32_t n_rows)
 {
     return n_rows <= 1 ? 0 : 32 - (uint32_t)__builtin_clz(n_rows - 1);
 }
+
+// Index of the group's device in its context, as the memory functions take it.
+static inline uint32_t rssm_group_device(const rssm_group *group)
+{
+    return (uint32_t)(group->device - group->context->devices);
+}
+
+// Whether a kernel's grid holds n_rows rows (grid x alone may grow with rows by more than 65535).
+bool rssm_group_grid_fits(const rssm_kernel *kernel, uint64_t n_rows);
 
 // The one launch of n_rows >= 1 rows.
 rssm_status rssm_group_launch(const rssm_group *group, const rssm_kernel *kernel, const void *args, uint32_t n_rows,

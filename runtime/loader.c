@@ -9,7 +9,7 @@
 #include "runtime/builtin.h"
 #include "runtime/cuda_kernel.h"
 #include "templates/abi/advance.h"
-#include "templates/abi/mamba2_step.h"
+#include "templates/abi/mamba2_layers.h"
 
 static rssm_hash kernel_key(const rssm_problem *problem, const rssm_config *config, bool is_builtin)
 {
@@ -49,7 +49,20 @@ static rssm_status geometry_of(const rssm_config *config, const rssm_facts *fact
 
 static size_t args_bytes_of(rssm_op op)
 {
-    return op == RSSM_OP_ADVANCE ? sizeof(rssm_advance_kernel_args) : sizeof(rssm_mamba2_step_kernel_args);
+    switch (op) {
+    case RSSM_OP_ADVANCE:
+        return sizeof(rssm_advance_kernel_args);
+    case RSSM_OP_SLOTS:
+        return sizeof(rssm_slots_kernel_args);
+    case RSSM_OP_COPY:
+    case RSSM_OP_MATERIALIZE:
+        return sizeof(rssm_mamba2_layers_kernel_args);
+    case RSSM_OP_ENCODE:
+    case RSSM_OP_DECODE:
+        return sizeof(rssm_mamba2_state_kernel_args);
+    default:
+        return sizeof(rssm_mamba2_step_kernel_args);
+    }
 }
 
 // Loads bytes, or wraps `builtin` where that is given, and keeps the kernel.
@@ -114,7 +127,7 @@ static rssm_status load_stored(rssm_loader *loader, const rssm_problem *problem,
     rssm_db_binary      binary = {0};
     rssm_build_identity identity;
 
-    RSSM_TRY(rssm_layers_binary_read(loader->layers, &choice->build_key, &binary, diag));
+    RSSM_TRY(rssm_db_layers_binary_read(loader->layers, &choice->build_key, &binary, diag));
     RSSM_TRY(rssm_build_identify(input, NULL, &identity, diag));
     if (!rssm_hash_equal(&identity.layout_hash, &binary.layout_hash) || strcmp(binary.arch, input->arch) != 0) {
         st = RSSM_FAIL(diag, RSSM_E_MISS, "the stored kernel %s was built for another argument layout or architecture; "
@@ -127,14 +140,22 @@ done:
     return st;
 }
 
+// Only of these can a database have a row, so only these can be missed in one.
+static bool is_tuned(rssm_op op)
+{
+    return op == RSSM_OP_STEP || op == RSSM_OP_ADVANCE;
+}
+
 static rssm_status build_now(rssm_loader *loader, const rssm_problem *problem, const rssm_choice *choice,
                              const rssm_build_input *input, const rssm_kernel **out_kernel, rssm_diag *diag)
 {
-    const rssm_toolchain *toolchain;
-    rssm_status           st = RSSM_OK;
-    rssm_object           object = {0};
+    const rssm_miss_policy policy = loader->context->miss_policy;
+    const bool             cannot_miss = policy == RSSM_MISS_FAIL && !is_tuned(choice->config.manifest->op);
+    const rssm_toolchain  *toolchain;
+    rssm_status            st = RSSM_OK;
+    rssm_object            object = {0};
 
-    if (loader->context->miss_policy != RSSM_MISS_COMPILE)
+    if (policy != RSSM_MISS_COMPILE && !cannot_miss)
         return RSSM_FAIL(diag, RSSM_E_MISS, "%s is not in a database and the miss policy forbids compiling it",
                          choice->config.manifest->name);
     RSSM_TRY(rssm_context_toolchain(loader->context, input->backend, &toolchain, diag));
@@ -143,6 +164,12 @@ static rssm_status build_now(rssm_loader *loader, const rssm_problem *problem, c
 done:
     rssm_object_free(&object);
     return st;
+}
+
+// On the CPU: cursors and plain copies run as fast from inside the library.
+static bool is_worth_compiling(rssm_op op)
+{
+    return op == RSSM_OP_STEP || op == RSSM_OP_MATERIALIZE;
 }
 
 // A generic kernel of the library: any built-in template that serves the problem.
@@ -179,9 +206,11 @@ rssm_status rssm_loader_get(rssm_loader *loader, const rssm_problem *problem, rs
     rssm_status            st = RSSM_E_MISS;
     rssm_facts             facts;
 
-    if (problem == NULL && loader->device->info.backend == RSSM_CPU)   // advance: nothing in it to tune
-        return use_builtin(loader, NULL, choice, out_kernel, diag);
+    if (loader->device->info.backend == RSSM_CPU && !is_worth_compiling(choice->config.manifest->op))
+        return use_builtin(loader, problem, choice, out_kernel, diag);
     if ((*out_kernel = find_loaded(loader, problem, &choice->config, false)) != NULL) return RSSM_OK;
+    const bool may_use_builtin =
+        loader->context->miss_policy != RSSM_MISS_FAIL || !is_tuned(choice->config.manifest->op);
     rssm_facts_fill(loader->device, problem, &facts);
     const rssm_build_input input = {
         .set = loader->context->templates,
@@ -199,7 +228,7 @@ rssm_status rssm_loader_get(rssm_loader *loader, const rssm_problem *problem, rs
         st = build_now(loader, problem, choice, &input, out_kernel, &why);
         if (st == RSSM_OK && choice->match > RSSM_MATCH_SAME_ARCH) choice->match = RSSM_MATCH_DEFAULT;
     }
-    if (st != RSSM_OK && loader->device->info.backend == RSSM_CPU && loader->context->miss_policy != RSSM_MISS_FAIL) {
+    if (st != RSSM_OK && loader->device->info.backend == RSSM_CPU && may_use_builtin) {
         rssm_diag why_not = {0};
         if (use_builtin(loader, problem, choice, out_kernel, &why_not) == RSSM_OK) {
             rssm_log_printf(log, RSSM_LOG_INFO, "a built-in kernel is used: %s", why.text);

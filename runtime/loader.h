@@ -18,7 +18,7 @@ typedef struct rssm_loaded_kernel {
 typedef struct rssm_loader {
     rssm_context        *context;
     const rssm_device   *device;
-    rssm_layers         *layers;     // open databases; NULL once the group is made
+    rssm_db_layers      *layers;     // open databases; NULL once the group is made
     rssm_loaded_kernel **kernels;    // [n]
     size_t               n;
 } rssm_loader;

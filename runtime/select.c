@@ -50,7 +50,7 @@ static bool is_usable(void *answers, const rssm_db_row *row)
     return parse_row(answers, row, &config);
 }
 
-rssm_status rssm_answers_load(rssm_layers *layers, const rssm_context *context, const rssm_device *device,
+rssm_status rssm_answers_load(rssm_db_layers *layers, const rssm_context *context, const rssm_device *device,
                               const rssm_problem *problem, rssm_answers *out_answers, rssm_diag *diag)
 {
     const rssm_hash     key = problem ? rssm_problem_key(problem)
@@ -58,7 +58,7 @@ rssm_status rssm_answers_load(rssm_layers *layers, const rssm_context *context, 
     const rssm_db_query query = {.problem = &key, .arch = device->info.arch};
 
     *out_answers = (rssm_answers){.context = context, .device = device, .problem = problem};
-    return rssm_layers_winners(layers, &query, is_usable, out_answers, &out_answers->rows, diag);
+    return rssm_db_layers_winners(layers, &query, is_usable, out_answers, &out_answers->rows, diag);
 }
 
 void rssm_answers_free(rssm_answers *answers)

@@ -31,7 +31,7 @@ typedef struct rssm_answers {
 } rssm_answers;
 
 // Reads the rows of `problem` (normalised; NULL: advance) for devices of this architecture. RSSM_E_NO_MEMORY only.
-rssm_status rssm_answers_load(rssm_layers *layers, const rssm_context *context, const rssm_device *device,
+rssm_status rssm_answers_load(rssm_db_layers *layers, const rssm_context *context, const rssm_device *device,
                               const rssm_problem *problem, rssm_answers *out_answers, rssm_diag *diag);
 void        rssm_answers_free(rssm_answers *answers);
 

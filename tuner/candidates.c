@@ -136,6 +136,7 @@ static rssm_status make_group(const rssm_candidates *c, const rssm_candidate *ca
     options.n_slots = n_slots;
     options.max_rows = n_rows;
     options.cursors = *out_cursors;
+    options.steps_only = 1;
     return rssm_group_create_candidate(c->context, &options, &candidate->config, candidate->object.bytes,
                                        candidate->object.n, out_group, diag);
 }
@@ -209,7 +210,7 @@ void rssm_candidate_verify(const rssm_candidates *candidates, rssm_candidate *ca
         rssm_verify_request request =
             request_for(candidates->context, group, problem, candidates->device, cursors, n_slots, n_rows);
         rssm_verify_report report = {0};
-        request.flags = flags[i];
+        request.flags = flags[i] | (i > 0 && problem->max_tokens > 1 ? RSSM_VERIFY_PACKED : 0);
         request.seed = seed + i;
         request.head_stride = (problem->n_heads / HEADS_COMPARED) | 1;   // odd: not in step with heads per task
         st = rssm_verify(&request, &report, &diag);

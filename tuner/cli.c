@@ -31,8 +31,8 @@ static const struct {
 #define OPTION_LIST(X)                                                                                                 \
     X(MODEL, "--model", "NAME|FILE", FOR_MODEL, "preset, config.json or its folder; `--model help` lists presets")     \
     X(TP, "--tp", "N", FOR_MODEL, "tensor-parallel ranks: heads and groups of one rank (default 1)")                   \
-    X(WINDOW, "--window", "L", FOR_MODEL, "buffer length: a state write every L tokens (default 16)")                  \
-    X(DRAFT, "--draft-tokens", "D", FOR_MODEL, "draft tokens verified per step: T = D + 1 (default 0)")                \
+    X(WINDOW, "--window", "L", FOR_MODEL, "buffer length: a state write at least every L tokens (default 16)")         \
+    X(DRAFT, "--draft-tokens", "D", FOR_MODEL, "draft tokens per step: T = D + 1 <= L; 0 to 15 (default 0)")           \
     X(CHECKPOINT, "--checkpoint", "TYPE", FOR_MODEL, "checkpoint type: f32, bf16 (default: the model's, else f32)")    \
     X(ACTIVATION, "--activation", "TYPE", FOR_MODEL, "activation type: bf16, f16, f32 (default: the model's)")         \
     X(BATCH, "--batch", "LIST", FOR_RUN, "batch sizes: 1,8,32 or a range of powers of two 1..64")                      \
@@ -244,6 +244,24 @@ static rssm_status parse_option(rssm_cli *cli, int argc, char **argv, int i, int
     return unknown_word("option", name, names, diag);
 }
 
+// What single options cannot tell.
+static rssm_status check_together(const rssm_cli *cli, rssm_diag *diag)
+{
+    const uint32_t L = cli->model_options.window, T = cli->model_options.max_tokens;
+
+    if (cli->help) return RSSM_OK;
+    if (cli->model == NULL && FOR_RUN & 1u << cli->command)
+        return RSSM_FAIL(diag, RSSM_E_INVALID_ARGUMENT,
+                         "%s needs --model; `replayssm-tune %s --model help` lists presets", commands[cli->command].name,
+                         commands[cli->command].name);
+    if (T > L)
+        return RSSM_FAIL(diag, RSSM_E_INVALID_ARGUMENT,
+                         "--draft-tokens %u makes steps of %u tokens, and a window of %u holds fewer; give --window %u "
+                         "or more, or --draft-tokens %u or fewer",
+                         T - 1, T, L, T, L - 1);
+    return RSSM_OK;
+}
+
 rssm_status rssm_cli_parse(int argc, char **argv, rssm_cli *out_cli, rssm_diag *diag)
 {
     rssm_cli    cli = {.model_options = RSSM_MODEL_OPTIONS_INIT, .seed = 1};
@@ -273,10 +291,7 @@ rssm_status rssm_cli_parse(int argc, char **argv, rssm_cli *out_cli, rssm_diag *
         if ((st = parse_option(&cli, argc, argv, i, &taken, diag)) != RSSM_OK) return st;
         i += taken;
     }
-    if (!cli.help && cli.model == NULL && FOR_RUN & 1u << cli.command)
-        return RSSM_FAIL(diag, RSSM_E_INVALID_ARGUMENT,
-                         "%s needs --model; `replayssm-tune %s --model help` lists presets", commands[cli.command].name,
-                         commands[cli.command].name);
+    if ((st = check_together(&cli, diag)) != RSSM_OK) return st;
     *out_cli = cli;
     return RSSM_OK;
 }

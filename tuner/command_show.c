@@ -1,5 +1,6 @@
 // `replayssm-tune show`: what the database holds, per problem, device, batch and mode.
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -9,17 +10,47 @@
 #include "tuner/command.h"
 #include "tuner/report.h"
 
+// T of a problem, of which the database keeps the canonical text.
+static uint32_t tokens_of(const rssm_db_summary *e)
+{
+    const char *at = strstr(e->problem.text, " T=");
+    const long  tokens = at ? strtol(at + 3, NULL, 10) : 1;
+
+    return tokens > 1 ? (uint32_t)tokens : 1;
+}
+
+static double committed_of(const rssm_db_summary *e)
+{
+    const rssm_problem problem = {.max_tokens = tokens_of(e)};
+
+    return rssm_problem_committed_tokens(&problem);
+}
+
+static double mib_per_token(const rssm_db_summary *e)
+{
+    return e->best->trial.bytes_per_step / e->bucket / committed_of(e) / 0x1p20;
+}
+
 static void show_text(const rssm_db_summary *e, const rssm_db_summary *previous, rssm_str *out)
 {
+    const bool is_spec = tokens_of(e) > 1;
+    char       step[16] = "-", token[16] = "-", traffic[16] = "-";
+
     if (previous == NULL || !rssm_hash_equal(&previous->problem.key, &e->problem.key) ||
         !rssm_hash_equal(&previous->device.key, &e->device.key)) {
-        rssm_str_printf(out, "\n%s\non %s (%s)\n\n%6s  %-7s %10s  %6s %8s  %s\n", e->problem.text, e->device.name,
-                        e->device.arch, "batch", "mode", "step", "trials", "rejected", "best kernel");
+        rssm_str_printf(out, "\n%s\non %s (%s)\n\n%6s  %-7s %10s %s %6s %8s  %s\n", e->problem.text, e->device.name,
+                        e->device.arch, "batch", "mode", "step", is_spec ? " per token MiB/token " : "", "trials",
+                        "rejected", "best kernel");
     }
-    char step[16] = "-";
-    if (e->best != NULL) rssm_format_ns(e->best->trial.median_ns, step);
-    rssm_str_printf(out, "%6u  %-7s %10s  %6u %8u  %s %s\n", e->bucket, rssm_db_mode_name(e->mode), step, e->n_trials,
-                    e->n_rejected, e->best ? e->best->trial.template_name : "-", e->best ? e->best->trial.config : "");
+    if (e->best != NULL) {
+        rssm_format_ns(e->best->trial.median_ns, step);
+        rssm_format_ns(e->best->trial.median_ns / committed_of(e), token);
+        snprintf(traffic, sizeof traffic, "%.3f", mib_per_token(e));
+    }
+    rssm_str_printf(out, "%6u  %-7s %10s ", e->bucket, rssm_db_mode_name(e->mode), step);
+    if (is_spec) rssm_str_printf(out, "%10s %9s ", token, traffic);
+    rssm_str_printf(out, " %6u %8u  %s %s\n", e->n_trials, e->n_rejected, e->best ? e->best->trial.template_name : "-",
+                    e->best ? e->best->trial.config : "");
 }
 
 static void show_json(const rssm_db_summary *e, rssm_str *out)
@@ -38,6 +69,10 @@ static void show_json(const rssm_db_summary *e, rssm_str *out)
         rssm_str_printf(out, ",\"median_ns\":%.1f,\"mad_ns\":%.1f,\"samples\":%u,\"max_error\":%.3f",
                         e->best->trial.median_ns, e->best->trial.mad_ns, e->best->trial.n_samples,
                         e->best->trial.max_error);
+        if (tokens_of(e) > 1)
+            rssm_str_printf(out, ",\"draft_tokens\":%u,\"committed_tokens\":%.1f,\"token_ns\":%.1f,"
+                            "\"mib_per_token\":%.4f", tokens_of(e) - 1, committed_of(e),
+                            e->best->trial.median_ns / committed_of(e), mib_per_token(e));
     }
     rssm_str_puts(out, "}\n");
 }

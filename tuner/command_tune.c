@@ -55,7 +55,8 @@ static const rssm_db_row *find_row(const rssm_db_rows *rows, uint32_t batch, rss
 static size_t collect_rows(const rssm_problem *problem, const rssm_db_rows *winners, const uint32_t *batches, uint32_t n,
                            rssm_result_row *out_rows)
 {
-    const bool may_eager = problem->checkpoint_dtype == RSSM_F32 || problem->flags & RSSM_PROBLEM_EAGER_16BIT;
+    const bool may_eager = problem->max_tokens == 1 && (problem->checkpoint_dtype == RSSM_F32 ||
+                                                        problem->flags & RSSM_PROBLEM_EAGER_16BIT);
     size_t     n_rows = 0;
     for (uint32_t b = 0; b < n; b++) {
         const rssm_db_row *replay = find_row(winners, batches[b], RSSM_DB_REPLAY);
@@ -80,7 +81,8 @@ static rssm_status print_winners(const rssm_cli *cli, rssm_context *context, uin
 {
     const rssm_device  *d = &context->devices[device];
     const rssm_hash     key = rssm_problem_key(problem);
-    const rssm_db_query query = {.problem = &key, .device = &d->key, .policy = rssm_session_policy(d)};
+    const rssm_db_query query = {.problem = &key, .device = &d->key,
+                                 .policy = rssm_session_policy(d, problem->max_tokens)};
     rssm_db_rows        winners = {0};
     rssm_result_row     rows[RSSM_CLI_MAX_BATCHES];
     rssm_str            out = {0};
@@ -163,7 +165,7 @@ static void print_origin(const rssm_cli *cli, const rssm_device *device)
     rssm_str_puts(&out, ",\"driver\":");
     rssm_json_quote(&out, device->driver);
     rssm_str_printf(&out, ",\"date\":\"%s\",\"version\":\"%s\",\"policy\":\"%s\",\"command\":", date, rssm_version(),
-                    rssm_session_policy(device));
+                    rssm_session_policy(device, cli->model_options.max_tokens));
     rssm_json_quote(&out, cli->words);
     rssm_str_puts(&out, "}\n");
     rssm_command_print(&out);

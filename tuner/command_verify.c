@@ -54,6 +54,7 @@ static rssm_status verify_answer(const rssm_cli *cli, rssm_context *context, uin
     options.n_problems = 1;
     options.n_slots = n_slots;
     options.max_rows = batch;
+    options.steps_only = 1;
     RSSM_TRY(rssm_group_create(context, &options, &group, diag));
     RSSM_TRY(rssm_plan_info_get(rssm_group_plan(group, 0), batch, &info));
     st = rssm_verify_group(context, group, problem, device, options.cursors, n_slots, batch, (int)info.eager, cli->seed,

@@ -12,11 +12,18 @@
 
 enum { VERIFY_ROWS = 4 };
 
-const char *rssm_session_policy(const rssm_device *device)
+const char *rssm_session_policy(const rssm_device *device, uint32_t max_tokens)
 {
-    return device->info.backend == RSSM_CUDA
-               ? "v1 graph cold-state hot-activations phases=spread"
-               : "v1 direct cold-state hot-activations phases=spread";
+    if (device->info.backend == RSSM_CUDA)
+        return max_tokens == 1 ? "v1 graph cold-state hot-activations phases=spread"
+                               : "v1 graph cold-state hot-activations phases=spread acceptance=uniform";
+    return max_tokens == 1 ? "v1 direct cold-state hot-activations phases=spread"
+                           : "v1 direct cold-state hot-activations phases=spread acceptance=uniform";
+}
+
+int rssm_session_modes(const rssm_session *s)
+{
+    return s->options->problem->max_tokens == 1 ? RSSM_MODES : 1;
 }
 
 rssm_cell *rssm_session_cell(rssm_session *s, size_t candidate, uint32_t batch, int mode)
@@ -67,7 +74,7 @@ rssm_db_trial rssm_session_trial(const rssm_session *s, const rssm_candidate *c,
         .device = {s->device->key, s->device->key_text, s->device->info.name, s->device->info.arch},
         .env = {s->device->driver, rssm_toolchain_text(s->candidates.toolchain), rssm_version()},
         .problem = s->problem,
-        .policy = rssm_session_policy(s->device),
+        .policy = rssm_session_policy(s->device, s->options->problem->max_tokens),
         .bucket = batch,
         .mode = (rssm_db_mode)mode,
         .template_name = c->config.manifest->name,
@@ -119,7 +126,7 @@ static rssm_candidate *find_candidate(rssm_session *s, const rssm_db_trial *t)
 static rssm_status load_known(rssm_session *s, rssm_diag *diag)
 {
     const rssm_db_query query = {.problem = &s->problem.key, .device = &s->device->key,
-                                 .policy = rssm_session_policy(s->device)};
+                                 .policy = rssm_session_policy(s->device, s->options->problem->max_tokens)};
     rssm_db_rows        rows = {0};
     const rssm_status   st = rssm_db_trials(s->db, &query, &rows, diag);
 
@@ -145,7 +152,7 @@ bool rssm_session_is_wanted(rssm_session *s, size_t i)
 {
     if (s->candidates.items[i].status != RSSM_OK) return false;
     for (uint32_t b = 0; b < s->options->n_batches; b++)
-        for (int mode = 0; mode < RSSM_MODES; mode++)
+        for (int mode = 0; mode < rssm_session_modes(s); mode++)
             if (!rssm_session_cell(s, i, b, mode)->known) return true;
     return false;
 }
@@ -153,7 +160,7 @@ bool rssm_session_is_wanted(rssm_session *s, size_t i)
 rssm_status rssm_session_record_rejection(rssm_session *s, const rssm_candidate *c, rssm_diag *diag)
 {
     for (uint32_t b = 0; b < s->options->n_batches; b++) {
-        for (int mode = 0; mode < RSSM_MODES; mode++) {
+        for (int mode = 0; mode < rssm_session_modes(s); mode++) {
             const rssm_db_trial trial = rssm_session_trial(s, c, s->options->batches[b], mode);
             const rssm_status   st = rssm_session_record(s, c, &trial, diag);
             if (st != RSSM_OK) return st;
@@ -219,11 +226,11 @@ static bool plan_work(rssm_session *s)
         if (!rssm_session_is_wanted(s, i)) continue;
         s->total += RSSM_BUILD_UNIT + RSSM_VERIFY_UNIT;
         for (uint32_t b = 0; b < o->n_batches; b++)
-            for (int mode = 0; mode < RSSM_MODES; mode++)
+            for (int mode = 0; mode < rssm_session_modes(s); mode++)
                 if (!rssm_session_cell(s, i, b, mode)->known) s->total += RSSM_SAMPLE_UNIT * RSSM_SCREEN_SAMPLES;
     }
     for (uint32_t b = 0; b < o->n_batches; b++)
-        for (int mode = 0; mode < RSSM_MODES; mode++)
+        for (int mode = 0; mode < rssm_session_modes(s); mode++)
             if (!rssm_session_is_complete(s, b, mode)) s->total += RSSM_SAMPLE_UNIT * RSSM_FINAL_SAMPLES * RSSM_FINALISTS / 2;
     return s->total > 0.0;
 }

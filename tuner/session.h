@@ -51,7 +51,8 @@ rssm_status rssm_session_run(rssm_context *context, uint32_t device, rssm_db *db
 // CPU, where it is built in.
 rssm_status rssm_session_advance(rssm_context *context, uint32_t device, rssm_db *db, rssm_diag *diag);
 
-// How this version measures, as filed with each trial: trials of another policy are not compared.
-const char *rssm_session_policy(const rssm_device *device);
+// How this version measures steps of up to `max_tokens`, as filed with each trial: trials of another policy are not
+// compared.
+const char *rssm_session_policy(const rssm_device *device, uint32_t max_tokens);
 
 #endif

@@ -20,7 +20,7 @@ static rssm_db_trial trial_of(const rssm_candidates *candidates, const rssm_cand
         .env = {device->driver, rssm_toolchain_text(candidates->toolchain), rssm_version()},
         .problem = {rssm_hash_bytes(RSSM_ADVANCE_PROBLEM_TEXT, strlen(RSSM_ADVANCE_PROBLEM_TEXT)),
                     RSSM_ADVANCE_PROBLEM_TEXT},
-        .policy = rssm_session_policy(device),
+        .policy = rssm_session_policy(device, 1),
         .bucket = ADVANCE_BUCKET,
         .mode = RSSM_DB_REPLAY,
         .template_name = c->config.manifest->name,

@@ -44,6 +44,9 @@ typedef struct rssm_session {
 // The k-th candidate to work on: a fixed order that spreads over the space, so that a budget cuts no corner of it off.
 size_t rssm_session_order(const rssm_session *s, size_t k);
 
+// Modes that are measured: replay, and eager where T = 1.
+int rssm_session_modes(const rssm_session *s);
+
 rssm_cell    *rssm_session_cell(rssm_session *s, size_t candidate, uint32_t batch, int mode);
 bool          rssm_session_out_of_time(rssm_session *s);
 void          rssm_session_report(rssm_session *s, rssm_progress p, double units);

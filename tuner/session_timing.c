@@ -64,10 +64,9 @@ static rssm_status screen(rssm_session *s, size_t i, rssm_diag *diag)
     rssm_candidate *c = &s->candidates.items[i];
     rssm_status     st = RSSM_OK;
 
-    for (int mode = 0; mode < RSSM_MODES && !rssm_session_out_of_time(s); mode++) {
+    for (int mode = 0; mode < rssm_session_modes(s) && !rssm_session_out_of_time(s); mode++) {
         rssm_group *group = NULL;
         rssm_diag   why = {0};
-        if (mode == RSSM_DB_EAGER && s->options->problem->max_tokens > 1) break;
         if ((st = candidate_group(s, c, mode, &group, &why)) != RSSM_OK) goto rejected;
         for (uint32_t b = 0; b < s->options->n_batches && st == RSSM_OK; b++) {
             double    samples[RSSM_SCREEN_SAMPLES];
@@ -151,7 +150,6 @@ done:
 bool rssm_session_is_complete(rssm_session *s, uint32_t b, int mode)
 {
     const rssm_cell *best = NULL;
-    if (mode == RSSM_DB_EAGER && s->options->problem->max_tokens > 1) return true;
     for (size_t i = 0; i < s->candidates.n; i++) {
         const rssm_cell *c = rssm_session_cell(s, i, b, mode);
         if (s->candidates.items[i].status != RSSM_OK) continue;
@@ -185,7 +183,7 @@ rssm_status rssm_session_measure(rssm_session *s, rssm_diag *diag)
         if (rssm_session_is_wanted(s, i) && c->is_verified && c->object.bytes != NULL) RSSM_TRY(screen(s, i, diag));   // I1
     }
     for (uint32_t b = 0; b < o->n_batches; b++)
-        for (int mode = 0; mode < RSSM_MODES; mode++) RSSM_TRY(finish(s, b, mode, diag));
+        for (int mode = 0; mode < rssm_session_modes(s); mode++) RSSM_TRY(finish(s, b, mode, diag));
 done:
     return st;
 }

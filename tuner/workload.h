@@ -3,6 +3,8 @@
 // Checkpoints and rings are cold: there are more slots than twice the last-level cache holds, every launch of a pass
 // uses others, in random order. The layer's small inputs and its output are shared by all launches, hence hot. Cursors
 // are spread over all L phases of the window, so that a pass over all slots folds exactly as often as production does.
+// Where a step has T > 1 tokens, rows have T each, of which 1 to T are accepted with equal probability: cursors begin in
+// that traffic's steady state, and a sample folds about as often as the long run (tuner/workload_traffic.c).
 // The harness owns every byte of it; nothing of a host application is ever touched.
 // Threads: caller serialises.
 #ifndef RSSM_TUNER_WORKLOAD_H
@@ -32,8 +34,9 @@ rssm_status rssm_run_create(rssm_workload *workload, const rssm_group *group, ui
                             rssm_run **out_run, rssm_diag *diag);
 void        rssm_run_destroy(rssm_run *run);
 
-// One sample: advances every cursor by a token, then times a pass of steps over all slots (several passes where one is
-// short). Gives nanoseconds per step. Where the slots do not divide evenly into phases, a sample takes L passes.
+// One sample: advances every cursor by a step, then times a pass of steps over all slots (several passes where one is
+// short). Gives nanoseconds per step. Where the slots do not divide evenly into phases, a sample takes L passes; at T > 1
+// as many as make 512 rows. Accepted counts are drawn between the timed passes.
 rssm_status rssm_run_sample(rssm_run *run, double *out_step_ns, rssm_diag *diag);
 
 // Nanoseconds of one advance of n_rows rows; on a GPU as a node of a graph.

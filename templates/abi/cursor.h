@@ -40,6 +40,8 @@ enum {
     RSSM_ISSUE_LOST_TOKEN = 1 << 4,       // nothing accepted after FOLD_ALL: the token is in the checkpoint already
     RSSM_ISSUE_INVALID_SLOT = 1 << 5,     // the slot was marked invalid and not reset or imported since
     RSSM_ISSUE_DUPLICATE_SLOT = 1 << 6,   // two rows of one batch name the same slot (checked in debug mode)
+    RSSM_ISSUE_RECORDS = 1 << 7,          // more records asked for than are committed, or than the ring holds
+    RSSM_ISSUE_POSITION = 1 << 8,         // a position that is neither the checkpoint's nor one of a record behind it
 };
 
 // A slot's cursor, in device memory, one per slot and group. Zeroed memory is a fresh slot of epoch 0.
@@ -58,10 +60,11 @@ typedef struct rssm_cursor {
 // own fill it themselves. Descriptors may come in any order (advance puts flush rows first): `token` names the row.
 typedef struct rssm_descriptor {
     rssm_i32 slot;    // < 0: null row, nothing is read or written but zeros to its outputs
-    rssm_i32 token;   // index of the row's first token in the activations and outputs; < 0: it has none there
+    rssm_i32 token;   // index of the row's first token in the activations and outputs; < 0: it has none there. A row that
+                      // computes nothing gets zeros to `t` outputs from here on, or to T of them where t is 0 (dense)
     rssm_i16 start;   // as in the cursor, before this step
     rssm_i16 h;
-    rssm_i16 t;       // tokens of this row, 0 <= t <= T
+    rssm_i16 t;       // tokens of this row, 0 <= t <= T; of a null row in a packed batch: outputs it owns
     rssm_i16 mode;    // RSSM_MODE_*
     rssm_u64 pos;     // tokens folded before this step
     rssm_u64 nonce;
@@ -150,6 +153,12 @@ RSSM_FN void rssm_descriptor_null(rssm_descriptor *d, rssm_i32 token)
     d->nonce = 0;
 }
 
+// A row that was left null or refused in a packed batch still owns the outputs of its t tokens.
+RSSM_FN void rssm_descriptor_own(rssm_descriptor *d, rssm_i32 t)
+{
+    if (d->slot < 0 && t > 0) d->t = (rssm_i16)(t < 32767 ? t : 32767);
+}
+
 // Opens a step of t tokens for the sequence of `epoch` in slot `slot`: a changed epoch resets the slot first (which
 // also discards a pending step). Chooses the mode, leaves it pending and writes the descriptor. Returns issue bits;
 // a refused row gets a null descriptor and leaves the cursor as it was (C5).
@@ -179,6 +188,69 @@ RSSM_FN rssm_u32 rssm_cursor_open(rssm_cursor *c, const rssm_window *w, rssm_i32
     d->mode = (rssm_i16)mode;
     d->pos = c->pos;
     d->nonce = c->nonce;
+    return 0;
+}
+
+// ------------------------------------------------------------------------------------------------- between the steps
+//
+// What else may move a cursor. A refusal (issue != 0) leaves every cursor as it was.
+
+// Whether a slot's cursor tells what lies in its memory: it holds a state, and no step waits for its accepted count.
+RSSM_FN rssm_u32 rssm_cursor_settled(const rssm_cursor *c)
+{
+    if (c->invalid) return RSSM_ISSUE_INVALID_SLOT;
+    return c->pending_mode != RSSM_MODE_NONE ? RSSM_ISSUE_UNCOMMITTED : 0;
+}
+
+// The cursor of a slot whose checkpoint holds the source's first n committed records more, and no record.
+RSSM_FN rssm_u32 rssm_cursor_materialize(const rssm_cursor *source, rssm_i32 n, rssm_u32 epoch, rssm_u64 nonce,
+                                         rssm_cursor *destination)
+{
+    const rssm_u32 issues = rssm_cursor_settled(source);
+    if (issues) return issues;
+    if (n < 0 || n > source->h) return RSSM_ISSUE_RECORDS;
+    rssm_cursor_reset(destination, epoch, source->pos + (rssm_u64)n, nonce);
+    return 0;
+}
+
+// The same where the slot is its own source: the records behind the first n stay.
+RSSM_FN rssm_u32 rssm_cursor_materialize_in_place(rssm_cursor *c, rssm_i32 n, rssm_i32 R)
+{
+    const rssm_u32 issues = rssm_cursor_settled(c);
+    if (issues) return issues;
+    if (n < 0 || n > c->h) return RSSM_ISSUE_RECORDS;
+    c->start = rssm_ring_index(c->start, n, R);
+    c->h -= n;
+    c->pos += (rssm_u64)n;
+    return 0;
+}
+
+// The cursor of a copy whose records, those of a pending step among them, begin at ring index 0.
+RSSM_FN rssm_u32 rssm_cursor_copy(const rssm_cursor *source, rssm_u32 epoch, rssm_u64 nonce, rssm_cursor *destination)
+{
+    const rssm_cursor c = *source;
+    if (c.invalid) return RSSM_ISSUE_INVALID_SLOT;
+    rssm_cursor_reset(destination, epoch, c.pos, nonce);
+    destination->h = c.h;
+    destination->pending_t = c.pending_t;
+    destination->pending_mode = c.pending_mode;
+    return 0;
+}
+
+// Records of a slot that a copy carries: the committed ones, and those that a pending step wrote behind them.
+RSSM_FN rssm_i32 rssm_cursor_records(const rssm_cursor *c)
+{
+    const rssm_i32 appends = c->pending_mode == RSSM_MODE_APPEND || c->pending_mode == RSSM_MODE_FOLD_HISTORY;
+    return c->h + (appends ? c->pending_t : 0);
+}
+
+// Drops the newest tokens, so that `position` remain: possible down to the checkpoint's own.
+RSSM_FN rssm_u32 rssm_cursor_truncate(rssm_cursor *c, rssm_u64 position)
+{
+    const rssm_u32 issues = rssm_cursor_settled(c);
+    if (issues) return issues;
+    if (position < c->pos || position > c->pos + (rssm_u64)c->h) return RSSM_ISSUE_POSITION;
+    c->h = (rssm_i32)(position - c->pos);
     return 0;
 }
 

@@ -68,9 +68,28 @@ RSSM_INLINE rssm_vf rssm_vload_bf16(const rssm_bf16 *from)
     return rssm_vwiden_bf16(*(const rssm_vh_memory *)from);
 }
 
+// Dozens of instructions without F16C: in the build that counts bytes (RSSM_SMALL) functions of their own.
+#if defined(RSSM_SMALL)
+#define RSSM_LONG RSSM_APART
+#else
+#define RSSM_LONG RSSM_INLINE
+#endif
+
+RSSM_LONG void rssm_convert_from_f16(float *to, const rssm_f16 *from)
+{
+    *(rssm_vf_memory *)to = rssm_vwiden_f16(*(const rssm_vh_memory *)from);
+}
+
+RSSM_LONG void rssm_convert_to_f16(rssm_f16 *to, const float *from)
+{
+    *(rssm_vh_memory *)to = rssm_vround_f16(*(const rssm_vf_memory *)from);
+}
+
 RSSM_INLINE rssm_vf rssm_vload_f16(const rssm_f16 *from)
 {
-    return rssm_vwiden_f16(*(const rssm_vh_memory *)from);
+    float lanes[CFG_VEC];
+    rssm_convert_from_f16(lanes, from);
+    return rssm_vload_f32(lanes);
 }
 
 RSSM_INLINE void rssm_vstore_f32(float *to, rssm_vf value)
@@ -85,7 +104,9 @@ RSSM_INLINE void rssm_vstore_bf16(rssm_bf16 *to, rssm_vf value)
 
 RSSM_INLINE void rssm_vstore_f16(rssm_f16 *to, rssm_vf value)
 {
-    *(rssm_vh_memory *)to = rssm_vround_f16(value);
+    float lanes[CFG_VEC];
+    rssm_vstore_f32(lanes, value);
+    rssm_convert_to_f16(to, lanes);
 }
 
 // const T *, also where it is used for T *.
@@ -161,18 +182,10 @@ RSSM_INLINE void rssm_vstore_n_f16(rssm_f16 *to, rssm_vf value, rssm_i32 n)
     }
 }
 
-#define rssm_vload(from)                                                                                               \
-    _Generic((from), const float *: rssm_vload_f32, float *: rssm_vload_f32,                    \
-             const rssm_bf16 *: rssm_vload_bf16, rssm_bf16 *: rssm_vload_bf16,                  \
-             const rssm_f16 *: rssm_vload_f16, rssm_f16 *: rssm_vload_f16)(from)
-
 #define rssm_vload_n(from, n)                                                                                          \
     _Generic((from), const float *: rssm_vload_n_f32, float *: rssm_vload_n_f32,                \
              const rssm_bf16 *: rssm_vload_n_bf16, rssm_bf16 *: rssm_vload_n_bf16,              \
              const rssm_f16 *: rssm_vload_n_f16, rssm_f16 *: rssm_vload_n_f16)(from, n)
-
-#define rssm_vstore(to, value)                                                                                         \
-    _Generic((to), float * : rssm_vstore_f32, rssm_bf16 * : rssm_vstore_bf16, rssm_f16 * : rssm_vstore_f16)(to, value)
 
 #define rssm_vstore_n(to, value, n)                                                                                    \
     _Generic((to), float *: rssm_vstore_n_f32, rssm_bf16 *: rssm_vstore_n_bf16,                 \

@@ -1,4 +1,4 @@
-// The end of a CPU Mamba-2 step: outputs from S . C and the records, and the appends to the rings.
+// The end of a CPU Mamba-2 step of one token: outputs from S . C and the records.
 // Include rssm_config.h first. Not for device code.
 #ifndef RSSM_PRIMS_CPU_MAMBA2_OUTPUT_H
 #define RSSM_PRIMS_CPU_MAMBA2_OUTPUT_H
@@ -14,10 +14,10 @@ RSSM_INLINE void finish_lanes(const group_terms *g, const head_terms *t, const T
     rssm_vf      odd = rssm_vload_n(t->x + p, lanes) * t->token_weight;
     rssm_i32     j = 0;
     for (; j + 2 <= t->n_read; j += 2) { // two sums: half the chain of additions
-        even = even + rssm_vload_n(ring + g->x_offset[j], lanes) * t->read_weight[j];
-        odd = odd + rssm_vload_n(ring + g->x_offset[j + 1], lanes) * t->read_weight[j + 1];
+        even = even + rssm_vload_n(ring + g->r.x_offset[j], lanes) * t->read_weight[j];
+        odd = odd + rssm_vload_n(ring + g->r.x_offset[j + 1], lanes) * t->read_weight[j + 1];
     }
-    if (j < t->n_read) even = even + rssm_vload_n(ring + g->x_offset[j], lanes) * t->read_weight[j];
+    if (j < t->n_read) even = even + rssm_vload_n(ring + g->r.x_offset[j], lanes) * t->read_weight[j];
     even = even + odd;
     if (z) even = even * rssm_vsilu(rssm_vload_n(z + p, lanes));
     rssm_vstore_n(out + p, even, lanes);
@@ -33,23 +33,6 @@ RSSM_INLINE void finish_rows(const step_args *args, const place *w, const group_
     for (; p + CFG_VEC <= n_rows; p += CFG_VEC)
         finish_lanes(g, t, z, out, first + p, rssm_vload(y + p), CFG_VEC);
     if (p < n_rows) finish_lanes(g, t, z, out, first + p, rssm_vload_n(y + p, n_rows - p), n_rows - p);
-}
-
-RSSM_INLINE void append_head(const step_args *args, const place *w, const head_terms *t, rssm_i32 head)
-{
-    const rssm_i32 row = ring_row(args, w, w->n_history);
-    T_act         *x = ring_at(&args->x_ring, w->d.slot, head, row);
-    for (rssm_i32 p = w->row_begin; p < w->row_end; p++)
-        x[p] = t->x[p];
-    if (w->row_begin == 0) *dt_ring_at(&args->dt_ring, w->d.slot, head, row) = t->dt;
-}
-
-RSSM_INLINE void append_group(const step_args *args, const place *w, const group_terms *g)
-{
-    const rssm_i32 N = state_size_of(args);
-    T_act         *B = ring_at(&args->B_ring, w->d.slot, w->group, ring_row(args, w, w->n_history));
-    for (rssm_i32 n = 0; n < N; n++)
-        B[n] = g->B_record[w->n_history][n];
 }
 
 #endif

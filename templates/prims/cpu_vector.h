@@ -16,6 +16,10 @@ RSSM_ASSERT(CFG_VEC == 4 || CFG_VEC == 8 || CFG_VEC == 16, "a vector has 4, 8 or
 
 #define RSSM_INLINE static inline __attribute__((always_inline))
 
+// A function of its own, however few its callers: what is worked off by the block need not share registers, and
+// compilers take more than their share of time over one large function.
+#define RSSM_APART static __attribute__((noinline))
+
 // Unroll the following loop completely: its trip count is a small constant and its arrays belong in registers.
 #if defined(__clang__)
 #define RSSM_UNROLL _Pragma("clang loop unroll(full)")
@@ -44,6 +48,48 @@ RSSM_INLINE rssm_vf rssm_vsplat(float value)
 RSSM_INLINE rssm_vu rssm_vselect(rssm_vu mask, rssm_vu a, rssm_vu b)
 {
     return (a & mask) | (b & ~mask);
+}
+
+// -------------------------------------------------------------------------------------------------------- products
+
+// The empty instruction takes a value where it is, in a register, and gives it back as one that the compiler knows
+// nothing of: what was a product cannot be fused with the addition it goes into. Targets that do not fuse need none.
+#if defined(__FMA__) && defined(__AVX512F__)
+#define RSSM_SETTLE(value) __asm__("" : "+v"(value))
+enum { SETTLED_BYTES = 64 };
+#elif defined(__FMA__)
+#define RSSM_SETTLE(value) __asm__("" : "+x"(value))
+enum { SETTLED_BYTES = 32 };
+#elif defined(__aarch64__)
+#define RSSM_SETTLE(value) __asm__("" : "+w"(value))
+enum { SETTLED_BYTES = 16 };
+#else
+#define RSSM_SETTLE(value) (void)(value)
+enum { SETTLED_BYTES = 64 };
+#endif
+
+enum { SETTLED_FLOATS = 4 * CFG_VEC < SETTLED_BYTES ? CFG_VEC : SETTLED_BYTES / 4 };
+
+typedef float rssm_settled __attribute__((vector_size(4 * SETTLED_FLOATS)));
+
+// a * b, rounded whatever becomes of it.
+RSSM_INLINE rssm_vf rssm_vproduct(rssm_vf a, rssm_vf b)
+{
+    union {
+        rssm_vf      whole;
+        rssm_settled part[CFG_VEC / SETTLED_FLOATS];
+    } u = {a * b};
+    RSSM_UNROLL
+    for (rssm_i32 i = 0; i < CFG_VEC / SETTLED_FLOATS; i++)
+        RSSM_SETTLE(u.part[i]);
+    return u.whole;
+}
+
+RSSM_INLINE float rssm_product(float a, float b)
+{
+    float product = a * b;
+    RSSM_SETTLE(product);
+    return product;
 }
 
 // --------------------------------------------------------------------------------------------------------- memory

@@ -17,6 +17,15 @@ GPU_FN void gpu_matrix_bf16(float d[4], const rssm_u32 a[4], rssm_u32 b0, rssm_u
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
+// The same for fp16.
+GPU_FN void gpu_matrix_f16(float d[4], const rssm_u32 a[4], rssm_u32 b0, rssm_u32 b1)
+{
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+                 "{%0, %1, %2, %3};"
+                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+
 // d += a b, tf32 in 32-bit words, depth 8. a[0] = [g][t], a[1] = [g+8][t], a[2] = [g][t+4], a[3] = [g+8][t+4];
 // b0 = [t][g], b1 = [t+4][g].
 GPU_FN void gpu_matrix_tf32(float d[4], const rssm_u32 a[4], rssm_u32 b0, rssm_u32 b1)

@@ -28,6 +28,16 @@ GPU_FN float gpu_shuffle_down(float value, rssm_i32 distance)
     return rssm_bits_float(other);
 }
 
+// The value of lane (own lane - distance); the own value where there is no such lane.
+GPU_FN float gpu_shuffle_up(float value, rssm_i32 distance)
+{
+    rssm_u32 other;
+    asm volatile("shfl.sync.up.b32 %0, %1, %2, 0x0, 0xffffffff;"
+                 : "=r"(other)
+                 : "r"(rssm_float_bits(value)), "r"(distance));
+    return rssm_bits_float(other);
+}
+
 // The value of lane `source`.
 GPU_FN rssm_u32 gpu_shuffle_from(rssm_u32 value, rssm_i32 source)
 {

@@ -116,7 +116,15 @@ Test(cli, refuses_what_it_does_not_know)
     EXITS(tune("tune", "--model", model, "--device", "gpu", NULL), RSSM_E_NO_DEVICE);
     SAYS("--device cpu works");
     EXITS(tune("tune", "--model", model, "--device", "7", NULL), RSSM_E_NO_DEVICE);
-    EXITS(tune("tune", "--model", model, "--draft-tokens", "3", NULL), RSSM_E_UNSUPPORTED);
+    EXITS(tune("tune", "--model", model, "--draft-tokens", "16", NULL), RSSM_E_INVALID_ARGUMENT);
+    SAYS("--draft-tokens takes a whole number from 0 to 15, not '16'");
+    EXITS(tune("show", "--model", model, "--draft-tokens", "-1", NULL), RSSM_E_INVALID_ARGUMENT);
+    EXITS(tune("verify", "--model", model, "--draft-tokens", "7", "--window", "7", NULL), RSSM_E_INVALID_ARGUMENT);
+    SAYS("--draft-tokens 7 makes steps of 8 tokens, and a window of 7 holds fewer; give --window 8 or more, or "
+         "--draft-tokens 6 or fewer");
+    EXITS(tune("bench", "--model", model, "--draft-tokens", "1", "--window", "1", NULL), RSSM_E_INVALID_ARGUMENT);
+    SAYS("--draft-tokens 0 or fewer");
+    EXITS(tune("tune", "--model", model, "--draft-tokens", "3", "--window", "100", NULL), RSSM_E_UNSUPPORTED);
     SAYS("no step kernel for cpu");
 }
 
@@ -166,6 +174,36 @@ Test(cli, tunes_then_answers_from_the_database)
     SAYS("plain loop");
     EXITS(tune("bench", "--model", model, "--templates", templates, "--batch", "4", "--json", NULL), 0);
     SAYS("user database, tuned at batch 4");
+    cr_expect_eq(count_events("result"), 1);
+}
+
+Test(cli, serves_steps_of_several_tokens)
+{
+    EXITS(tune("verify", "--model", model, "--draft-tokens", "3", "--batch", "1,3", NULL), 0);
+    SAYS("ok     batch 3");
+    EXITS(tune("verify", "--model", model, "--draft-tokens", "7", "--window", "8", "--checkpoint", "bf16",
+               "--activation", "f16", "--batch", "2", NULL), 0);
+    EXITS(tune("verify", "--model", model, "--draft-tokens", "1", "--batch", "2", "--activation", "f32", NULL), 0);
+
+    EXITS(tune("tune", "--model", model, "--draft-tokens", "3", "--batch", "1,4", "--templates", templates, NULL), 0);
+    SAYS("T=4 R=20");
+    SAYS("uniform acceptance: 2.5 of 4 tokens kept per step, 0.179 of the steps fold");
+    SAYS("per token");
+    SAYS("mamba2_step_tokens");
+    EXITS(tune("tune", "--model", model, "--draft-tokens", "3", "--batch", "1,4", "--templates", templates, NULL), 0);
+    SAYS("answered from");
+    EXITS(tune("show", "--model", model, "--draft-tokens", "3", NULL), 0);
+    SAYS("MiB/token");
+    EXITS(tune("show", "--model", model, "--draft-tokens", "3", "--json", NULL), 0);
+    SAYS("\"committed_tokens\":2.5");
+    cr_expect_eq(count_events("entry"), 2, "replay at two batches, and nothing eager");
+    EXITS(tune("show", "--model", model, "--draft-tokens", "2", NULL), 0);
+    SAYS("nothing is stored");
+    EXITS(tune("bench", "--model", model, "--draft-tokens", "3", "--batch", "4", "--templates", templates, "--json",
+               NULL), 0);
+    SAYS("user database, tuned at batch 4");
+    SAYS("\"draft_tokens\":3,\"committed_tokens\":2.5,\"fold_share\":0.1785,\"token_ns\":");
+    SAYS("\"conventional_ns\":");
     cr_expect_eq(count_events("result"), 1);
 }
 

@@ -51,11 +51,11 @@ static void add_trial(const char *path, const char *config, double median_ns, ui
     rssm_db_close(db);
 }
 
-static rssm_layers *open_layers(const layer_set *set, heard *h)
+static rssm_db_layers *open_layers(const layer_set *set, heard *h)
 {
-    rssm_layers *layers = NULL;
+    rssm_db_layers *layers = NULL;
     rssm_log     log = {hear, h};
-    cr_assert_eq(rssm_layers_open(&set->paths, &log, &layers, NULL), RSSM_OK);
+    cr_assert_eq(rssm_db_layers_open(&set->paths, &log, &layers, NULL), RSSM_OK);
     return layers;
 }
 
@@ -69,13 +69,13 @@ Test(layers, the_more_local_layer_wins_per_device_bucket_and_mode)
     add_trial(set.files[1], "fleet", 10.0, 16, 1); // only here
     add_trial(set.files[2], "shipped", 5.0, 16, 1);
     add_trial(set.files[2], "shipped", 5.0, 8, 2); // another device of the architecture
-    rssm_layers  *layers = open_layers(&set, &h);
+    rssm_db_layers  *layers = open_layers(&set, &h);
     rssm_hash     problem = hash_of(0x11);
     rssm_db_query query = {.problem = &problem, .arch = "x86-64-v4"};
     rssm_db_rows  rows = {0};
-    cr_expect_eq(rssm_layers_count(layers), 3u);
-    cr_assert_eq(rssm_layers_winners(layers, &query, NULL, NULL, &rows, NULL), RSSM_OK);
-    rssm_layers_close(layers); // the result owns all it says
+    cr_expect_eq(rssm_db_layers_count(layers), 3u);
+    cr_assert_eq(rssm_db_layers_winners(layers, &query, NULL, NULL, &rows, NULL), RSSM_OK);
+    rssm_db_layers_close(layers); // the result owns all it says
     cr_assert_eq(rows.n, 3u);
     static const char *const EXPECTED[] = {"user", "fleet", "shipped"};
     for (size_t i = 0; i < 3; i++) {
@@ -101,14 +101,14 @@ Test(layers, a_row_that_cannot_be_used_does_not_hide_a_less_local_one)
     set_begin(&set);
     add_trial(set.files[0], "user", 50.0, 8, 1);
     add_trial(set.files[2], "shipped", 60.0, 8, 1);
-    rssm_layers  *layers = open_layers(&set, &h);
+    rssm_db_layers  *layers = open_layers(&set, &h);
     rssm_db_query query = {0};
     rssm_db_rows  rows = {0};
-    cr_assert_eq(rssm_layers_winners(layers, &query, is_not_user, NULL, &rows, NULL), RSSM_OK);
+    cr_assert_eq(rssm_db_layers_winners(layers, &query, is_not_user, NULL, &rows, NULL), RSSM_OK);
     cr_assert_eq(rows.n, 1u);
     cr_expect_str_eq(rows.rows[0].layer, "shipped");
     rssm_db_rows_free(&rows);
-    rssm_layers_close(layers);
+    rssm_db_layers_close(layers);
     scratch_end(&set.s);
 }
 
@@ -117,28 +117,28 @@ Test(layers, missing_ones_are_silent_and_bad_ones_are_reported_and_skipped)
     layer_set set;
     heard     h = {0};
     set_begin(&set);
-    rssm_layers *layers = open_layers(&set, &h);
-    cr_expect_eq(rssm_layers_count(layers), 0u);
+    rssm_db_layers *layers = open_layers(&set, &h);
+    cr_expect_eq(rssm_db_layers_count(layers), 0u);
     cr_expect_eq(h.n, 0);
     rssm_db_query query = {0};
     rssm_db_rows  rows = {0};
-    cr_assert_eq(rssm_layers_winners(layers, &query, NULL, NULL, &rows, NULL), RSSM_OK);
+    cr_assert_eq(rssm_db_layers_winners(layers, &query, NULL, NULL, &rows, NULL), RSSM_OK);
     cr_expect_eq(rows.n, 0u);
     rssm_db_rows_free(&rows);
-    rssm_layers_close(layers);
+    rssm_db_layers_close(layers);
 
     file_put(set.files[0], "not a database, certainly not", 29);
     add_trial(set.files[1], "fleet", 10.0, 8, 1);
     layers = open_layers(&set, &h);
-    cr_expect_eq(rssm_layers_count(layers), 1u);
+    cr_expect_eq(rssm_db_layers_count(layers), 1u);
     cr_expect_eq(h.n, 1);
     cr_expect(strstr(h.text, "'user'") != NULL && strstr(h.text, "not a SQLite file") != NULL, "%s", h.text);
-    cr_assert_eq(rssm_layers_winners(layers, &query, NULL, NULL, &rows, NULL), RSSM_OK);
+    cr_assert_eq(rssm_db_layers_winners(layers, &query, NULL, NULL, &rows, NULL), RSSM_OK);
     cr_expect_eq(rows.n, 1u);
     rssm_db_rows_free(&rows);
-    rssm_layers_close(layers);
-    cr_assert_eq(rssm_layers_open(&set.paths, NULL, &layers, NULL), RSSM_OK); // without a log
-    rssm_layers_close(layers);
+    rssm_db_layers_close(layers);
+    cr_assert_eq(rssm_db_layers_open(&set.paths, NULL, &layers, NULL), RSSM_OK); // without a log
+    rssm_db_layers_close(layers);
     scratch_end(&set.s);
 }
 
@@ -153,18 +153,18 @@ Test(layers, a_damaged_binary_is_taken_from_the_next_layer)
     make_database(set.files[0], 1);
     make_database(set.files[1], 1);
     tamper(set.files[0], "UPDATE binary SET sha = zeroblob(32)");
-    rssm_layers *layers = open_layers(&set, &h);
-    cr_expect_eq(rssm_layers_binary_read(layers, &key, &out, &diag), RSSM_OK, "%s", diag.text);
+    rssm_db_layers *layers = open_layers(&set, &h);
+    cr_expect_eq(rssm_db_layers_binary_read(layers, &key, &out, &diag), RSSM_OK, "%s", diag.text);
     cr_expect_eq(out.n_bytes, 1200u);
     cr_expect_eq(h.n, 1);
     cr_expect(strstr(h.text, "SHA-256") != NULL, "%s", h.text);
     rssm_db_binary_free(&out);
-    cr_expect_eq(rssm_layers_binary_read(layers, &unknown, &out, &diag), RSSM_E_NOT_FOUND);
-    rssm_layers_close(layers);
+    cr_expect_eq(rssm_db_layers_binary_read(layers, &unknown, &out, &diag), RSSM_E_NOT_FOUND);
+    rssm_db_layers_close(layers);
     tamper(set.files[1], "UPDATE binary SET sha = zeroblob(32)");
     layers = open_layers(&set, &h);
-    cr_expect_eq(rssm_layers_binary_read(layers, &key, &out, &diag), RSSM_E_CORRUPT);
-    rssm_layers_close(layers);
+    cr_expect_eq(rssm_db_layers_binary_read(layers, &key, &out, &diag), RSSM_E_CORRUPT);
+    rssm_db_layers_close(layers);
     scratch_end(&set.s);
 }
 

@@ -74,6 +74,8 @@ static const bad_manifest bad_manifests[] = {
     {"\"name\": \"scale_rows\"", "\"name\": \"scale rows\"", "$.name", "identifier"},
     {"\"op\": \"step\"", "\"op\": \"stepp\"", "$.op", "\"step\""},
     {"\"op\": \"step\"", "\"op\": \"advance\"", "$.recurrence", "any"},
+    {"\"op\": \"step\"", "\"op\": \"slots\"", "$.recurrence", "any"},
+    {"\"op\": \"step\"", "\"op\": \"reset\"", "$.op", ""},
     {"\"recurrence\": \"mamba2\"", "\"recurrence\": \"mamba\"", "$.recurrence", "\"mamba2\""},
     {"\"recurrence\": \"mamba2\"", "\"recurrence\": \"any\"", "$.recurrence", "one recurrence"},
     {"\"backend\": \"cpu\"", "\"backend\": \"gpu\"", "$.backend", "\"cpu\""},
@@ -143,6 +145,36 @@ Test(manifest, refuses_with_the_path)
         cr_expect(strstr(diag.text, bad->message), "%s -> %s: no \"%s\" in: %s", bad->from, bad->to, bad->message,
                   diag.text);
         rssm_free(text);
+        rssm_arena_free(&arena);
+    }
+}
+
+// Cursors belong to no recurrence, states do; a probe may be either.
+Test(manifest, recurrence_of_every_op)
+{
+    static const struct {
+        const char *op;
+        bool        takes_any, takes_one;
+    } ops[] = {
+        {"advance", true, false}, {"slots", true, false}, {"step", false, true},  {"materialize", false, true},
+        {"copy", false, true},    {"encode", false, true}, {"decode", false, true}, {"probe", true, true},
+    };
+    static const char format[] =
+        "{\"schema\": 1, \"name\": \"a\", \"version\": 1, \"op\": \"%s\", \"recurrence\": \"%s\", "
+        "\"backend\": \"cpu\", \"source\": \"a.c\", \"entry\": \"a\", \"args\": \"t\", \"doc\": \"d\", "
+        "\"launch\": {\"grid\": [\"1\", \"1\", \"1\"], \"block\": [\"1\", \"1\", \"1\"], \"shared_bytes\": \"0\"}, "
+        "\"scratch_bytes_per_row\": \"0\"}";
+
+    for (size_t i = 0; i < 2 * (sizeof ops / sizeof ops[0]); ++i) {
+        const bool           is_any = i % 2 == 0;
+        const bool           is_good = is_any ? ops[i / 2].takes_any : ops[i / 2].takes_one;
+        char                 text[1024];
+        rssm_arena           arena = {0};
+        rssm_diag            diag = {0};
+        const rssm_manifest *m = NULL;
+        snprintf(text, sizeof text, format, ops[i / 2].op, is_any ? "any" : "mamba2");
+        cr_expect_eq(load(text, &arena, &m, &diag), is_good ? RSSM_OK : RSSM_E_MANIFEST, "%s %d: %s", ops[i / 2].op,
+                     is_any, diag.text);
         rssm_arena_free(&arena);
     }
 }

@@ -1,4 +1,4 @@
-// The public calls on the CPU: argument checks, provenance, unbuilt operations, fallbacks.
+// The public calls on the CPU: argument checks, provenance, missing kernels, fallbacks.
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -103,7 +103,7 @@ Test(api, says_that_combinations_without_a_kernel_are_unsupported)
         if (i == 0) p.recurrence = RSSM_GDN;
         if (i == 1) p.recurrence = RSSM_KDA;
         if (i == 2) p.checkpoint_dtype = RSSM_FP8_E4M3;
-        if (i == 3) p.max_tokens = 4, p.window = 8;
+        if (i == 3) p.max_tokens = 4, p.window = 4000;
         if (i == 4) p.checkpoint_dtype = RSSM_F16, p.rounding = RSSM_STOCHASTIC;
         if (i == 5) p.checkpoint_mode = RSSM_CHECKPOINT_SEPARATE, p.checkpoint_dtype = RSSM_F16, p.read_dtype = RSSM_NVFP4;
         rssm_group_options o = RSSM_GROUP_OPTIONS_INIT;
@@ -121,19 +121,37 @@ Test(api, says_that_combinations_without_a_kernel_are_unsupported)
     test_layer_close(&l);
 }
 
-Test(api, says_that_slot_operations_are_not_built_yet)
+// A group that was made for steps alone has no kernels for anything else, and says so.
+Test(api, says_that_slot_operations_need_their_kernels)
 {
     test_layer         l;
     const rssm_problem p = test_problem();
     rssm_slot_args     a = RSSM_SLOT_ARGS_INIT;
-    rssm_status (*const operations[])(const rssm_group *, const rssm_slot_args *, void *) = {
-        rssm_reset, rssm_materialize, rssm_copy, rssm_encode, rssm_decode};
+    rssm_group        *group;
+    rssm_diag          diag = {0};
+    rssm_cursor_record cursors[2] = {{0}};
+    int32_t            slots[1] = {1};
 
     test_layer_open(&l, &p, 1, RSSM_MISS_BUILTIN, RSSM_EAGER_NEVER, NULL);
-    for (size_t i = 0; i < sizeof operations / sizeof operations[0]; i++)
-        cr_expect_eq(operations[i](l.group, &a, NULL), RSSM_E_NOT_IMPLEMENTED);
-    a.struct_size = 1;
-    cr_expect_eq(rssm_copy(l.group, &a, NULL), RSSM_E_STRUCT_SIZE);
+    rssm_group_options o = RSSM_GROUP_OPTIONS_INIT;
+    o.device = l.device;
+    o.problems = &p;
+    o.n_problems = 1;
+    o.n_slots = 2;
+    o.max_rows = 2;
+    o.cursors = cursors;
+    o.steps_only = 1;
+    cr_assert_eq(rssm_group_create(l.context, &o, &group, &diag), RSSM_OK, "%s", diag.text);
+    a.n_rows = 1;
+    a.destination_slots = slots;
+    cr_expect_eq(rssm_reset(group, &a, NULL), RSSM_E_UNSUPPORTED);
+    cr_expect_eq(rssm_invalidate(group, &a, NULL), RSSM_E_UNSUPPORTED);
+    rssm_group_destroy(group);
+    o.steps_only = 0;
+    cr_assert_eq(rssm_group_create(l.context, &o, &group, &diag), RSSM_OK, "%s", diag.text);
+    cr_expect_eq(rssm_invalidate(group, &a, NULL), RSSM_OK);
+    cr_expect_eq(cursors[1].invalid, 1);
+    rssm_group_destroy(group);
     test_layer_close(&l);
 }
 

@@ -8,7 +8,7 @@
 
 static const char usage[] =
     "usage: simt-check [--templates FOLDER] [--step NAME] [--config TEXT] [--advance-config TEXT]\n"
-    "                  [--heads N] [--groups N] [--head-dim N] [--state-size N] [--window N] [--ring N]\n"
+    "                  [--heads N] [--groups N] [--head-dim N] [--state-size N] [--window N] [--ring N] [--tokens N]\n"
     "                  [--checkpoint f32|bf16|f16] [--activation f32|bf16|f16] [--dt f32] [--rows N] [--slots N]\n"
     "                  [--steps N] [--seed N] [--flags N] [--eager] [--suite FIRST:COUNT] [--record FILE] [--debug] "
     "[--compiler-flags "
@@ -35,6 +35,7 @@ static bool set_number(simt_case *c, const char *name, uint32_t value)
                    {"--state-size", &c->problem.state_size},
                    {"--window", &c->problem.window},
                    {"--ring", &c->problem.ring_length},
+                   {"--tokens", &c->problem.max_tokens},
                    {"--rows", &c->n_rows},
                    {"--slots", &c->n_slots},
                    {"--steps", &c->n_steps},

@@ -9,19 +9,26 @@ enum {
 };
 
 // The cheaper ones first: most defects show in all of them.
-enum { GROUPED = 7, LEAST = 5 };
+enum { GROUPED = 14, GROUPED_TOKENS = 13, LEAST = 5 };
 
 static const simt_shape shapes[] = {
     // clang-format off
-    // name        H  G  P   N    L   R   rows slots steps flags             eager
-    {"plain",      2, 1, 32, 32,  3,  5,  3,   4,    0,    RSSM_VERIFY_DENSE, 0}, // no gate, skip, bias, gaps
-    {"two_groups", 4, 2, 32, 48,  4,  4,  5,   7,    0,    GAPS_AND_ORDER,    0}, // a ragged unit
-    {"long",       1, 1, 16, 32,  20, 23, 3,   4,    46,   GAPS_AND_ORDER,    0}, // two blocks of records
-    {"wide",       1, 1, 32, 256, 6,  6,  2,   3,    9,    ALL,               0},
-    {"longest",    1, 1, 16, 16,  44, 44, 2,   3,    95,   ALL,               0}, // more than registers hold
-    {"least",      1, 1, 16, 16,  1,  1,  3,   4,    5,    ALL,               0}, // a fold every step
-    {"eager",      2, 2, 32, 32,  4,  4,  3,   4,    6,    ALL,               1},
-    {"grouped",    4, 1, 64, 64,  5,  7,  5,   8,    0,    ALL,               0},
+    // name        H  G  P   N    L   R   T   rows slots steps flags             eager
+    {"plain",      2, 1, 32, 32,  3,  5,  1,  3,   4,    0,    RSSM_VERIFY_DENSE, 0}, // no gate, skip, bias, gaps
+    {"two_groups", 4, 2, 32, 48,  4,  4,  1,  5,   7,    0,    GAPS_AND_ORDER,    0}, // a ragged unit
+    {"long",       1, 1, 16, 32,  20, 23, 1,  3,   4,    46,   GAPS_AND_ORDER,    0}, // two blocks of records
+    {"wide",       1, 1, 32, 256, 6,  6,  1,  2,   3,    9,    ALL,               0},
+    {"longest",    1, 1, 16, 16,  44, 44, 1,  2,   3,    95,   ALL,               0}, // more than registers hold
+    {"least",      1, 1, 16, 16,  1,  1,  1,  3,   4,    5,    ALL,               0}, // a fold every step
+    {"eager",      2, 2, 32, 32,  4,  4,  1,  3,   4,    6,    ALL,               1},
+    {"pair",       2, 1, 32, 32,  3,  5,  2,  3,   4,    0,    RSSM_VERIFY_DENSE, 0}, // tokens, as the first three
+    {"drafts",     4, 2, 32, 48,  6,  10, 4,  5,   7,    0,    GAPS_AND_ORDER,    0},
+    {"long_drafts", 1, 1, 16, 32, 20, 27, 7,  3,   4,    30,   GAPS_AND_ORDER,    0},
+    {"most",       1, 1, 32, 80,  16, 32, 16, 3,   4,    9,    ALL,               0}, // two halves of tokens
+    {"flushing",   1, 1, 16, 16,  5,  10, 5,  4,   6,    12,   ALL,               0}, // a fold nearly every step
+    {"far_ring",   1, 1, 16, 16,  34, 40, 6,  2,   3,    30,   ALL,               0}, // three blocks of records
+    {"grouped_drafts", 4, 1, 64, 64, 5, 8, 3, 5,   8,    0,    ALL,               0},
+    {"grouped",    4, 1, 64, 64,  5,  7,  1,  5,   8,    0,    ALL,               0},
     // clang-format on
 };
 _Static_assert(sizeof shapes / sizeof shapes[0] == GROUPED + 1, "the shape of the corners is the last");
@@ -37,7 +44,9 @@ const simt_shape *simt_shape_at(size_t index)
 }
 
 // Formats of a shape in the suite, a bit each; two shapes run in all, the others in one or two.
-static const unsigned char formats_of_shape[] = {0x0c, 0x3f, 0x24, 0x22, 0x28, 0x12, 0x21, 0x3f};
+static const unsigned char formats_of_shape[] = {0x0c, 0x3f, 0x24, 0x22, 0x28, 0x12, 0x21, // one token
+                                                 0x0c, 0x3f, 0x24, 0x03, 0x28, 0x12, 0x3f, // several
+                                                 0x3f};
 _Static_assert(sizeof formats_of_shape == sizeof shapes / sizeof shapes[0], "one entry for each shape");
 
 simt_case simt_case_of(const simt_shape *s, size_t formats, const rssm_manifest *step, const rssm_manifest *advance,
@@ -61,6 +70,7 @@ simt_case simt_case_of(const simt_shape *s, size_t formats, const rssm_manifest 
     p->state_size = s->state_size;
     p->window = s->window;
     p->ring_length = s->ring_length;
+    p->max_tokens = s->tokens;
     p->checkpoint_dtype = formats % 2 ? RSSM_BF16 : RSSM_F32;
     p->activation_dtype = activations[formats / 2 % 3];
     p->dt_dtype = formats % 2 ? p->activation_dtype : RSSM_F32;
@@ -102,7 +112,8 @@ static bool corner_case(size_t *index, size_t turn, const rssm_manifest *step, c
     rssm_config  configs[SIMT_CONFIGS_MAX];
     rssm_problem problem;
     for (size_t i = 1; i < SIMT_CONFIGS_MAX; i++) {
-        *out_case = simt_case_of(&shapes[GROUPED], (i + 3 * turn) % SIMT_FORMAT_PAIRS, step, advance, 100 + i);
+        const size_t shape = step->serves.max_tokens.high > 1 ? GROUPED_TOKENS : GROUPED;
+        *out_case = simt_case_of(&shapes[shape], (i + 3 * turn) % SIMT_FORMAT_PAIRS, step, advance, 100 + i);
         if (rssm_problem_normalise(&out_case->problem, &problem, NULL) != RSSM_OK) return false;
         if (i >= simt_corner_configs(step, &problem, configs)) return false;
         out_case->step = configs[i];

@@ -9,7 +9,7 @@
 
 typedef struct simt_shape {
     const char *name;
-    uint32_t    n_heads, n_groups, head_dim, state_size, window, ring_length;
+    uint32_t    n_heads, n_groups, head_dim, state_size, window, ring_length, tokens;
     uint32_t    n_rows, n_slots, n_steps; // n_steps 0: 2 L + 3
     uint32_t    flags, eager;
 } simt_shape;

@@ -86,6 +86,7 @@ static rssm_u32 mirror(batch *b, const variant *v, const rssm_window *w, rssm_i3
                 issues |= rssm_cursor_open(c, w, slot, place, t, v->forced && b->forced[i], epoch, &d);
             }
         }
+        if (v->cu_seqlens) rssm_descriptor_own(&d, t);
         if (d.mode >= RSSM_MODE_FOLD_HISTORY)
             out[n_folds++] = d;
         else

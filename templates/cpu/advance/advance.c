@@ -58,13 +58,20 @@ static rssm_u32 open_row(const rssm_advance_kernel_args *args, rssm_i32 row, rss
     const rssm_i32 t = args->cu_seqlens ? args->cu_seqlens[row + 1] - args->cu_seqlens[row] : given;
     const rssm_i32 first = args->cu_seqlens ? args->cu_seqlens[row] : row * args->window.T;
     const rssm_i32 token = args->cu_seqlens && t <= 0 ? -1 : first;
+    rssm_u32       issues;
 
     rssm_descriptor_null(d, token);
-    if (!is_live(args, row)) return slot_issue(args, row);
-    if (is_duplicate(args, row)) return RSSM_ISSUE_DUPLICATE_SLOT;
-    rssm_cursor   *c = &args->cursors[slot];
-    const rssm_i32 forced = args->forced && args->forced[row];
-    return rssm_cursor_open(c, &args->window, slot, token, t, forced, epoch_of(args, c, row), d);
+    if (!is_live(args, row)) {
+        issues = slot_issue(args, row);
+    } else if (is_duplicate(args, row)) {
+        issues = RSSM_ISSUE_DUPLICATE_SLOT;
+    } else {
+        rssm_cursor   *c = &args->cursors[slot];
+        const rssm_i32 forced = args->forced && args->forced[row];
+        issues = rssm_cursor_open(c, &args->window, slot, token, t, forced, epoch_of(args, c, row), d);
+    }
+    if (args->cu_seqlens) rssm_descriptor_own(d, t);
+    return issues;
 }
 
 static void reverse(rssm_descriptor *first, rssm_i32 n)

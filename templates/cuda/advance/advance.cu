@@ -114,6 +114,7 @@ GPU_FN void transit(const rssm_advance_kernel_args &args, Shared &shared, rssm_i
     outcome.issues = 0;
     outcome.fold = false;
     rssm_descriptor_null(&outcome.descriptor, place);
+    if (args.cu_seqlens) rssm_descriptor_own(&outcome.descriptor, t);
     if (slot < 0) {
         if (args.slots[row] != args.pad_slot) outcome.issues = RSSM_ISSUE_SLOT_RANGE;
         return;
@@ -128,6 +129,7 @@ GPU_FN void transit(const rssm_advance_kernel_args &args, Shared &shared, rssm_i
         const rssm_i32 forced = args.forced && args.forced[row];
         outcome.issues |=
             rssm_cursor_open(&cursor, &args.window, slot, place, t, forced, epoch, &outcome.descriptor);
+        if (args.cu_seqlens) rssm_descriptor_own(&outcome.descriptor, t);
         outcome.fold = outcome.descriptor.mode >= RSSM_MODE_FOLD_HISTORY;
     }
     if ((args.flags & RSSM_ADVANCE_CHECK_SLOTS) && names_slot_again(args, row, slot)) {

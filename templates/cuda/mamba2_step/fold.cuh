@@ -11,33 +11,22 @@
 #ifndef RSSM_CUDA_MAMBA2_STEP_FOLD_CUH
 #define RSSM_CUDA_MAMBA2_STEP_FOLD_CUH
 
+#include "cuda/mamba2_step/parts.cuh"
 #include "cuda/mamba2_step/tile.cuh"
 #include "prims/cuda_matrix.cuh"
-
-template <class A, class B> struct same_type {
-    enum { value = 0 };
-};
-template <class A> struct same_type<A, A> {
-    enum { value = 1 };
-};
-
-enum {
-    USE_BF16 = same_type<T_act, rssm_bf16>::value,   // otherwise tf32
-    PARTS = USE_BF16 && sizeof(T_state) == 4 ? 3 : 2,
-    PART_WORDS = USE_BF16 ? 2 : 4,
-};
 
 // The factors of a tile as the second operand: [block of records][part][half of the rows][word].
 struct Factors {
     rssm_u32 w[CFG_HELD_BLOCKS][PARTS][2][PART_WORDS];
 };
 
-// x[p] of records 2t, 2t+1, 2t+8, 2t+9 for the row p that is column g of half `q`, from what the lanes hold.
-GPU_FN void transpose_x(const TileRecords &records, int block, int q, float x[4])
+// x[p] of records 2t, 2t+1, 2t+8, 2t+9 of a block for the row p that is column g of half `q`, from what the lanes hold of
+// its records g and g + 8.
+GPU_FN void transpose_x(const rssm_u32 held[2][ROW_WORDS], int q, float x[4])
 {
 #pragma unroll
     for (int k = 0; k < 2; k++) {
-        const rssm_u32 *w = records.x[2 * block + k];
+        const rssm_u32 *w = held[k];
         if constexpr (sizeof(T_act) == 2) {
             const rssm_u32 pair = gpu_matrix_transpose(w[q]);
             gpu_words<T_act>::unpack(pair, x + 2 * k);
@@ -50,46 +39,35 @@ GPU_FN void transpose_x(const TileRecords &records, int block, int q, float x[4]
     }
 }
 
-// Splits four factors into parts of falling size.
-GPU_FN void split_factors(float f[4], rssm_u32 parts[PARTS][2][PART_WORDS], int q)
+// s_j x_j of one block; what is behind the first `folded` records is left out, whatever it holds.
+GPU_FN void make_block_factors(const rssm_u32 held[2][ROW_WORDS], const float *s, int block, rssm_i32 folded,
+                               rssm_u32 factors[PARTS][2][PART_WORDS])
 {
+    const rssm_i32 t = gpu_lane() % 4;
 #pragma unroll
-    for (int part = 0; part < PARTS; part++) {
-        if constexpr (USE_BF16) {
+    for (int q = 0; q < 2; q++) {
+        float    f[4];
+        rssm_u32 parts[PARTS][PART_WORDS];
+        transpose_x(held, q, f);
 #pragma unroll
-            for (int i = 0; i < 2; i++) {
-                const rssm_u32 pair = gpu_pack_bf16(f[2 * i], f[2 * i + 1]);
-                parts[part][q][i] = pair;
-                f[2 * i] -= rssm_bits_float(pair << 16);
-                f[2 * i + 1] -= rssm_bits_float(pair & 0xffff0000u);
-            }
-        } else {
+        for (int i = 0; i < 4; i++) {
+            const rssm_i32 record = block * BLOCK_RECORDS + 2 * t + i % 2 + i / 2 * 8;
+            f[i] = record < folded ? s[record] * f[i] : 0.0f;
+        }
+        split<PARTS>(f, parts);
 #pragma unroll
-            for (int i = 0; i < 4; i++) {
-                parts[part][q][i] = gpu_to_tf32(f[i]);
-                f[i] -= rssm_bits_float(parts[part][q][i]);
-            }
+        for (int part = 0; part < PARTS; part++) {
+#pragma unroll
+            for (int i = 0; i < PART_WORDS; i++) factors[part][q][i] = parts[part][i];
         }
     }
 }
 
-// s_j x_j of the first `folded` records; what is behind them is left out, whatever it holds.
 GPU_FN void make_factors(const TileRecords &records, const float *s, rssm_i32 folded, Factors &factors)
 {
-    const rssm_i32 t = gpu_lane() % 4;
 #pragma unroll
     for (int block = 0; block < CFG_HELD_BLOCKS; block++) {
-#pragma unroll
-        for (int q = 0; q < 2; q++) {
-            float f[4];
-            transpose_x(records, block, q, f);
-#pragma unroll
-            for (int i = 0; i < 4; i++) {
-                const rssm_i32 record = block * BLOCK_RECORDS + 2 * t + i % 2 + i / 2 * 8;
-                f[i] = record < folded ? s[record] * f[i] : 0.0f;
-            }
-            split_factors(f, factors.w[block], q);
-        }
+        make_block_factors(records.x + 2 * block, s, block, folded, factors.w[block]);
     }
 }
 

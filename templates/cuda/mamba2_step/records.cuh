@@ -11,42 +11,15 @@
 #define RSSM_CUDA_MAMBA2_STEP_RECORDS_CUH
 
 #include "cuda/mamba2_step/row.cuh"
-#include "numerics/softplus.h"
+#include "cuda/mamba2_step/window.cuh"
 #include "prims/cuda_shared.cuh"
-#include "prims/cuda_shuffle.cuh"
-
-RSSM_FN constexpr int power_of_two_above(int n)
-{
-    int power = 1;
-    while (power < n) power *= 2;
-    return power;
-}
-
-RSSM_FN constexpr int least(int a, int b)
-{
-    return a < b ? a : b;
-}
-
-RSSM_FN constexpr int most(int a, int b)
-{
-    return a > b ? a : b;
-}
-
-RSSM_FN constexpr int quotient_up(int a, int b)
-{
-    return (a + b - 1) / b;
-}
 
 enum {
-    PIECE = 16 / (int)sizeof(T_state),          // checkpoint elements of one access
     UNIT = 8 * PIECE,                           // columns of a unit: eight lanes side by side, 128 bytes
     COLUMNS = CFG_UNITS * UNIT,                 // state_size, rounded up to whole units
-    BLOCK_RECORDS = 16,                         // records one matrix instruction folds
     HELD_RECORDS = BLOCK_RECORDS * CFG_HELD_BLOCKS,
     RECORD_BYTES = COLUMNS * (int)sizeof(T_act) + 16,   // of a staged record; the pad spreads records over the banks
 
-    CHUNK = 16 / (int)sizeof(T_act),            // elements of a chunk
-    CHUNKS = CFG_STATE_SIZE / CHUNK,
     RECORD_LANES = least(GPU_WARP, power_of_two_above(CHUNKS)),
     LANE_CHUNKS = quotient_up(CHUNKS, RECORD_LANES),
     RECORDS_PER_WARP = GPU_WARP / RECORD_LANES,
@@ -54,8 +27,6 @@ enum {
     PASSES = most(1, least(quotient_up(HELD_RECORDS, RECORDS_PER_PASS), 8 / LANE_CHUNKS)),   // in registers at once
 
     HEAD_PASSES = quotient_up(CFG_HEADS, CFG_WARPS),
-    SCAN_RECORDS = quotient_up(CFG_RING_LENGTH, GPU_WARP),   // records of one lane in the scan over a head's dt
-    SCAN_LANES = power_of_two_above(quotient_up(CFG_RING_LENGTH, SCAN_RECORDS)),
 };
 
 // What a head multiplies with: S' = checkpoint * S + fold;  y = output * (S or S')C + sum of the records' terms.
@@ -72,32 +43,9 @@ struct alignas(16) Shared {
     float       s[CFG_HEADS][CFG_RECORD_SLOTS];   // s_j; written for the records of this step only
     float       bc[CFG_RECORD_SLOTS];             // B_j . C; likewise
     alignas(16) T_act c[COLUMNS];
-    alignas(16) T_act b_now[COLUMNS];             // the current token's B, in order; for the conventional step only
+    alignas(16) T_act b_one[COLUMNS];             // B of record 0, in order; where that is all there is to fold
     alignas(16) unsigned char b[HELD_RECORDS][RECORD_BYTES];   // 16-bit: see stage_chunk; float: columns in order
 };
-
-// The heads of a block and its group; `owns_*`: this block is the one that appends for its heads, its group.
-struct Place {
-    rssm_i32 row;
-    rssm_i32 head;    // first head
-    rssm_i32 p;       // first row of the checkpoint within that head
-    rssm_i32 group;
-    bool     owns_heads;
-    bool     owns_group;
-};
-
-GPU_FN Place locate()
-{
-    const rssm_i32 x = gpu_block_x();
-    Place          place;
-    place.row = gpu_block_y();
-    place.head = CFG_SPLIT > 1 ? x / CFG_SPLIT : x * CFG_HEADS;
-    place.p = CFG_SPLIT > 1 ? x % CFG_SPLIT * (CFG_HEAD_DIM / CFG_SPLIT) : 0;
-    place.group = place.head / CFG_GROUP_SIZE;
-    place.owns_heads = place.p == 0;
-    place.owns_group = place.owns_heads && place.head % CFG_GROUP_SIZE == 0;
-    return place;
-}
 
 // ------------------------------------------------------------------------------------------------------------ heads
 
@@ -105,7 +53,7 @@ GPU_FN Place locate()
 struct HeadInputs {
     rssm_u32 A;
     Coded    D, bias, dt;
-    rssm_u32 times[SCAN_RECORDS];   // processed dt of records lane * SCAN_RECORDS + i
+    rssm_u32 times[SCAN_RECORDS];   // processed dt of this lane's records
 };
 
 // The head of this warp in a pass, counted from the block's first. From the last warp down: the first warps have most
@@ -140,51 +88,36 @@ GPU_FN void load_times(const rssm_mamba2_step_kernel_args &args, const Place &pl
         inputs[pass].dt = load_coded(args.dt.data, at, args.dt_type, is_mine && has_token(row));
 #pragma unroll
         for (int i = 0; i < SCAN_RECORDS; i++) {
-            const rssm_i32 record = gpu_lane() * SCAN_RECORDS + i;
+            const rssm_i32 record = scan_record(i);
             inputs[pass].times[i] =
                 gpu_load4_if(ring + record_offset<float>(args.dt_ring, row, record), is_mine && record < row.h);
         }
     }
 }
 
-// Sum over the lanes above this one, and over all, of `own`.
-GPU_FN float sum_of_later_lanes(float own, float &total)
-{
-    float inclusive = own;
-#pragma unroll
-    for (int distance = 1; distance < SCAN_LANES; distance *= 2) {
-        const float later = gpu_shuffle_down(inclusive, distance);
-        if (gpu_lane() + distance < GPU_WARP) inclusive += later;
-    }
-    total = gpu_shuffle_from(inclusive, 0);
-    const float later = gpu_shuffle_down(inclusive, 1);
-    return gpu_lane() + 1 < GPU_WARP ? later : 0.0f;
-}
-
-// One head: s_j = d_j exp(A (d of all later records, and of the current token unless it stays out of the fold)).
-// Sums run from the newest record back: no difference of large sums is taken.
+// One head: s_j = d_j exp(A (d of all newer records)). The current token is the newest record, unless it stays out of
+// the fold. Sums run from the newest record back: no difference of large sums is taken.
 GPU_FN void finish_head(const rssm_mamba2_step_kernel_args &args, const Place &place, const Row &row, Shared &shared,
                         rssm_i32 local, const HeadInputs &inputs)
 {
     const float A = rssm_bits_float(inputs.A);
     const float raw = decode_coded(inputs.dt, args.dt_type) + decode_coded(inputs.bias, args.parameter_type);
     const float d = !has_token(row) ? 0.0f : args.dt_softplus ? rssm_softplus(raw) : raw;
-    const float lead = row.folded == row.h && row.h > 0 ? 0.0f : d;
-    float       own = 0.0f, total;
+    const bool  token_is_newest = row.folded != row.h || row.h == 0;
+    float       times[SCAN_RECORDS], later[SCAN_RECORDS];
 
 #pragma unroll
-    for (int i = 0; i < SCAN_RECORDS; i++) own += rssm_bits_float(inputs.times[i]);
-    float later = sum_of_later_lanes(own, total);
+    for (int i = 0; i < SCAN_RECORDS; i++) {
+        times[i] = scan_record(i) == row.h && token_is_newest ? d : rssm_bits_float(inputs.times[i]);
+    }
+    const float total = sum_later(times, later);
 #pragma unroll
-    for (int i = SCAN_RECORDS - 1; i >= 0; i--) {
-        const rssm_i32 record = gpu_lane() * SCAN_RECORDS + i;
-        const float    time = rssm_bits_float(inputs.times[i]);
-        const float    s = time * rssm_exp(A * (later + lead));
-        if (record < row.h) shared.s[local][record] = s;
-        later += time;
+    for (int i = 0; i < SCAN_RECORDS; i++) {
+        const float s = record_weight(A, times[i], later[i]);
+        if (scan_record(i) < row.h) shared.s[local][scan_record(i)] = s;
     }
     // Lane 0: the checkpoint's decay; lane 1: the current token's alone.
-    const float decay = rssm_exp(A * (gpu_lane() == 0 ? total + lead : d));
+    const float decay = rssm_exp(A * (gpu_lane() == 0 ? total : d));
     const float token_decay = gpu_shuffle_from(decay, 1);
     if (gpu_lane() != 0) return;
 
@@ -357,7 +290,7 @@ GPU_FN void use_chunks(const rssm_mamba2_step_kernel_args &args, const Place &pl
                        rssm_i32 first, const Chunks<COUNT> &chunks, const gpu_vec4 c[LANE_CHUNKS])
 {
     share_products(shared, first, chunks, c);
-    if (row.folded > 0 && !is_conventional(row)) stage_chunks(row, shared, first, chunks);
+    if (row.folded > 0 && !folds_one(row)) stage_chunks(row, shared, first, chunks);
     if (row.appends && place.owns_group) append_chunks(args, place, row, first, chunks);
 }
 
@@ -374,7 +307,7 @@ GPU_FN void finish_chunks(const rssm_mamba2_step_kernel_args &args, const Place 
     }
 }
 
-// The block's copies of C and, where the current token is all there is to fold, of its B (record 0), in order.
+// The block's copies of C and, where record 0 is all there is to fold, of its B, in order.
 GPU_FN void share_columns(const Row &row, Shared &shared, const gpu_vec4 c[LANE_CHUNKS],
                           const gpu_vec4 b[LANE_CHUNKS])
 {
@@ -383,7 +316,7 @@ GPU_FN void share_columns(const Row &row, Shared &shared, const gpu_vec4 c[LANE_
     for (int i = 0; i < LANE_CHUNKS; i++) {
         if (lane_chunk(i) >= CHUNKS) continue;
         *(gpu_vec4 *)&shared.c[lane_chunk(i) * CHUNK] = c[i];
-        if (is_conventional(row)) *(gpu_vec4 *)&shared.b_now[lane_chunk(i) * CHUNK] = b[i];
+        if (folds_one(row)) *(gpu_vec4 *)&shared.b_one[lane_chunk(i) * CHUNK] = b[i];
     }
 }
 

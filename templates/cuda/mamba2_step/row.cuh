@@ -1,4 +1,4 @@
-// Mamba-2 step at T = 1: what a block works on. Its row's descriptor as flags, and the addresses of the row's tensors.
+// Mamba-2 step: what a block works on. Its row's descriptor as flags, and the addresses of the row's tensors.
 // Shared by the CUDA step templates; include rssm_config.h first.
 #ifndef RSSM_CUDA_MAMBA2_STEP_ROW_CUH
 #define RSSM_CUDA_MAMBA2_STEP_ROW_CUH
@@ -13,25 +13,27 @@ struct alignas(16) Row {
     rssm_i32 token;
     rssm_i32 start;         // ring index of the oldest record
     rssm_i32 h;             // records in the ring
-    rssm_i32 live;          // records with the current token, which is record h: h or h + 1
+    rssm_i32 live;          // records with the current tokens, which are records h, h + 1, ...
     rssm_i32 folded;        // records that go into the checkpoint, from the oldest; 0: it is only read
-    rssm_i32 appends;       // not 0: the current token becomes record h of the ring
-    rssm_i32 reserved;
+    rssm_i32 appends;       // not 0: the current tokens become records of the ring, from record h on
+    rssm_i32 zeros;         // outputs that get zeros where there is nothing to compute
 };
 
 // What a block is asked to do with its row.
 enum Work { WORK_NONE, WORK_ZEROS, WORK_STEP };
 
-// Reads descriptor `index`. A fold of nothing is no fold. A row without a token (t = 0, or a null row) gets zeros as
-// output, unless it owns no place there: token < 0.
+// Reads descriptor `index`. A fold of nothing is no fold. A row that computes nothing (null, idle, or not of this kernel)
+// gets zeros as output, unless it owns no place there: token < 0. A descriptor that would lead out of the ring is taken
+// for a null row.
 GPU_FN Work read_row(const rssm_descriptor *descriptors, rssm_i32 index, Row &row)
 {
     const rssm_descriptor *d = descriptors + index;
     const gpu_vec2 place = gpu_load8(&d->slot);   // slot, token
     const gpu_vec2 window = gpu_load8(&d->start); // start, h, t, mode
     const rssm_i32 mode = (rssm_i32)(window.w[1] >> 16);
-    const rssm_i32 t = (window.w[1] & 0xffffu) != 0;
-    const bool     folds_token = mode == RSSM_MODE_FOLD_ALL && t;
+    const rssm_i32 given = (rssm_i32)(window.w[1] & 0xffffu);
+    const rssm_i32 t = CFG_MAX_TOKENS == 1 ? given != 0 : given;
+    const bool     folds_token = CFG_MAX_TOKENS == 1 && mode == RSSM_MODE_FOLD_ALL && t;
 
     row.slot = (rssm_i32)place.w[0];
     row.token = (rssm_i32)place.w[1];
@@ -40,10 +42,35 @@ GPU_FN Work read_row(const rssm_descriptor *descriptors, rssm_i32 index, Row &ro
     row.live = row.h + t;
     row.folded = mode == RSSM_MODE_FOLD_ALL || mode == RSSM_MODE_FOLD_HISTORY ? row.h + folds_token : 0;
     row.appends = t && !folds_token;
-    row.reserved = 0;
-    if (row.slot >= 0 && mode != RSSM_MODE_NONE && (row.folded > 0 || t)) return WORK_STEP;
+    row.zeros = given ? given : CFG_MAX_TOKENS;
+    const bool is_known = CFG_MAX_TOKENS == 1 || (mode != RSSM_MODE_FOLD_ALL && t <= CFG_MAX_TOKENS);
+    const bool is_inside = row.start < CFG_RING_LENGTH && row.live - folds_token <= CFG_RING_LENGTH;
+    if (row.slot >= 0 && mode != RSSM_MODE_NONE && (row.folded > 0 || t) && is_known && is_inside) return WORK_STEP;
     row.h = row.live = 0;   // so that no record is wanted
     return row.token >= 0 ? WORK_ZEROS : WORK_NONE;
+}
+
+// The heads of a block and its group; `owns_*`: this block is the one that appends for its heads, its group.
+struct Place {
+    rssm_i32 row;
+    rssm_i32 head;    // first head
+    rssm_i32 p;       // first row of the checkpoint within that head
+    rssm_i32 group;
+    bool     owns_heads;
+    bool     owns_group;
+};
+
+// Block `index` of a row: HEADS whole heads, or one of SPLIT parts of a head.
+GPU_FN Place locate(rssm_i32 row, rssm_i32 index)
+{
+    Place place;
+    place.row = row;
+    place.head = CFG_SPLIT > 1 ? index / CFG_SPLIT : index * CFG_HEADS;
+    place.p = CFG_SPLIT > 1 ? index % CFG_SPLIT * (CFG_HEAD_DIM / CFG_SPLIT) : 0;
+    place.group = place.head / CFG_GROUP_SIZE;
+    place.owns_heads = place.p == 0;
+    place.owns_group = place.owns_heads && place.head % CFG_GROUP_SIZE == 0;
+    return place;
 }
 
 GPU_FN bool has_token(const Row &row)
@@ -57,10 +84,10 @@ GPU_FN bool folds_token(const Row &row)
     return row.folded > row.h;
 }
 
-// Is this the conventional step: the current token is folded and nothing else?
-GPU_FN bool is_conventional(const Row &row)
+// One folded record needs no matrix instruction: S' = decay S + (s x) B, the conventional step where it is the token.
+GPU_FN bool folds_one(const Row &row)
 {
-    return row.folded == 1 && row.h == 0;
+    return row.folded == 1;
 }
 
 GPU_FN rssm_i32 ring_index(const Row &row, rssm_i32 record)

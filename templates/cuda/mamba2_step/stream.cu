@@ -25,7 +25,6 @@
 #include "rssm_config.h"
 
 #include "abi/mamba2_step.h"
-#include "cuda/mamba2_step/fold.cuh"
 #include "cuda/mamba2_step/slow.cuh"
 
 // Contract with stream.json
@@ -33,12 +32,11 @@ enum {
     DEPTH = CFG_DEPTH,                                         // units in flight per lane
     WARP_UNITS = CFG_TILES * CFG_UNITS,
     SLOW_RECORDS = CFG_RING_LENGTH + 1 > HELD_RECORDS,         // a ring can hold more than the registers
-    RAGGED = CFG_STATE_SIZE % UNIT != 0,                       // the last unit has columns that do not exist
 };
-// Warps that must fit on a multiprocessor together, which caps the registers of a thread; tf32 and wide states need more.
-constexpr int RESIDENT_WARPS = USE_BF16 && CFG_STATE_SIZE <= 128 ? least(CFG_RESIDENT, CFG_HELD_BLOCKS == 1 ? 24 : 12)
-                              : CFG_HELD_BLOCKS == 1                ? 12
-                                                                    : 8;
+// Warps that must fit on a multiprocessor together, which caps the registers of a thread: 96 for 20, 128 for 16, 168
+// for 12, 255 for 8. Wide states, tf32 factors and a second block of held records each need more registers.
+constexpr int NEEDY = (CFG_STATE_SIZE > 128 || !USE_BF16) + (CFG_HELD_BLOCKS > 1);
+constexpr int RESIDENT_WARPS = NEEDY == 0 ? CFG_RESIDENT : NEEDY == 1 ? 12 : 8;
 
 static_assert(CFG_MAX_TOKENS == 1, "one token per row");
 static_assert(CFG_HEAD_DIM % 16 == 0 && CFG_STATE_SIZE % 16 == 0, "whole tiles, whole pieces");
@@ -53,52 +51,11 @@ static_assert(CFG_RECORD_SLOTS > CFG_RING_LENGTH && CFG_RECORD_SLOTS >= HELD_REC
 static_assert(DEPTH == least(CFG_LOADS / 4, WARP_UNITS), "derived DEPTH");
 static_assert(sizeof(Shared) == CFG_SHARED_BYTES, "derived SHARED_BYTES and struct Shared disagree");
 
-// One unit of a tile in registers: the pieces of a lane's four rows.
-struct Unit {
-    gpu_vec4 row[4];
-};
-
 // What a warp has in flight.
 struct Held {
     Unit        unit[DEPTH];
     TileRecords records[CFG_TILES];
 };
-
-// The lane's piece of row 0, unit 0, tile 0 of its warp.
-GPU_FN char *checkpoint_at(const rssm_mamba2_step_kernel_args &args, const Place &place, const Row &row)
-{
-    const rssm_i32 tile_row = place.p + gpu_warp() * CFG_TILES * TILE_ROWS + gpu_lane() % 4 * 4;
-    const rssm_i64 element = row.slot * args.state.slot_stride +
-                             ((rssm_i64)place.head * CFG_HEAD_DIM + tile_row) * CFG_STATE_SIZE +
-                             gpu_lane() / 4 * PIECE;
-    return (char *)args.state.data + element * (int)sizeof(T_state);
-}
-
-// Does this lane have columns in unit `u` of the warp?
-GPU_FN bool has_columns(int u)
-{
-    return !RAGGED || (u % CFG_UNITS * UNIT + gpu_lane() / 4 * PIECE) < CFG_STATE_SIZE;
-}
-
-GPU_FN int unit_offset(int u, int row)
-{
-    return (u / CFG_UNITS * TILE_ROWS + row) * ROW_BYTES + u % CFG_UNITS * 128;
-}
-
-GPU_FN void load_unit(const char *checkpoint, int u, bool wanted, Unit &unit)
-{
-#pragma unroll
-    for (int r = 0; r < 4; r++) {
-        unit.row[r] = gpu_load16_hinted<CFG_HINT>(checkpoint + unit_offset(u, r), wanted && has_columns(u) && has_tile(u / CFG_UNITS));
-    }
-}
-
-GPU_FN void store_unit(char *checkpoint, int u, const Unit &unit)
-{
-    if (!has_columns(u)) return;
-#pragma unroll
-    for (int r = 0; r < 4; r++) gpu_store16_hinted<CFG_HINT>(checkpoint + unit_offset(u, r), unit.row[r]);
-}
 
 GPU_FN void load_records(const rssm_mamba2_step_kernel_args &args, const Place &place, const Row &row, int k,
                          Held &held)
@@ -106,92 +63,17 @@ GPU_FN void load_records(const rssm_mamba2_step_kernel_args &args, const Place &
     load_x<HELD_GROUPS>(args, place, row, locate_tile(place, k), gpu_lane() / 4, has_tile(k), held.records[k].x);
 }
 
-// The lane's columns of C or B in unit `u`, from a copy in order: as stored, and as floats.
-struct UnitWords {
-    rssm_u32 w[PIECE * sizeof(T_act) / 4];
-};
-
-GPU_FN UnitWords unit_words(const T_act *columns, int u)
-{
-    const T_act *from = columns + u % CFG_UNITS * UNIT + gpu_lane() / 4 * PIECE;
-    UnitWords    words;
-    if constexpr (sizeof(words) == 8) {
-        *(gpu_vec2 *)words.w = *(const gpu_vec2 *)from;
-    } else {
-#pragma unroll
-        for (int i = 0; i < (int)sizeof(words) / 16; i++) ((gpu_vec4 *)words.w)[i] = ((const gpu_vec4 *)from)[i];
-    }
-    return words;
-}
-
-GPU_FN void unit_floats(const T_act *columns, int u, float to[PIECE])
-{
-    const UnitWords words = unit_words(columns, u);
-    gpu_unpack<T_act, sizeof(words) / 4>(words.w, to);
-}
-
-// y += S C for one unit.
-GPU_FN void read_unit(const Shared &shared, int u, const Unit &unit, float y[4])
-{
-    float c[PIECE];
-    unit_floats(shared.c, u, c);
-#pragma unroll
-    for (int r = 0; r < 4; r++) {
-        float s[PIECE];
-        gpu_unpack<T_state, 4>(unit.row[r].w, s);
-#pragma unroll
-        for (int e = 0; e < PIECE; e++) y[r] = gpu_fma(s[e], c[e], y[r]);
-    }
-}
-
-// The conventional step of one unit: S' = decay S + (d x) B, stored; y += S' C.
-GPU_FN void replace_unit(const Shared &shared, float decay, const float dx[4], char *checkpoint, int u, Unit &unit,
-                         float y[4])
-{
-    float b[PIECE], c[PIECE];
-    unit_floats(shared.b_now, u, b);
-    unit_floats(shared.c, u, c);
-#pragma unroll
-    for (int r = 0; r < 4; r++) {
-        float s[PIECE];
-        gpu_unpack<T_state, 4>(unit.row[r].w, s);
-#pragma unroll
-        for (int e = 0; e < PIECE; e++) {
-            s[e] = gpu_fma(decay, s[e], dx[r] * b[e]);
-            y[r] = gpu_fma(s[e], c[e], y[r]);
-        }
-        gpu_pack<T_state, 4>(s, unit.row[r].w);
-    }
-    store_unit(checkpoint, u, unit);
-}
-
-// S' = decay S + sum in place for two columns of the lane's four rows; y += S' C.
-GPU_FN void update_columns(Unit &unit, int m, float decay, const float sum[2][4], const float c[2], float y[4])
-{
-    enum { WORDS = 2 * sizeof(T_state) / 4 };
-#pragma unroll
-    for (int r = 0; r < 4; r++) {
-        float s[2];
-        gpu_unpack<T_state, WORDS>(unit.row[r].w + m * WORDS, s);
-#pragma unroll
-        for (int e = 0; e < 2; e++) {
-            s[e] = gpu_fma(decay, s[e], sum[r / 2][r % 2 + 2 * e]);
-            y[r] = gpu_fma(s[e], c[e], y[r]);
-        }
-        gpu_pack<T_state, WORDS>(s, unit.row[r].w + m * WORDS);
-    }
-}
-
 // Folds into unit `u`, stores it, and adds S' C to y. All lanes of the warp call.
-GPU_FN void write_unit(const Shared &shared, const Factors &factors, float decay, char *checkpoint, int u, Unit &unit,
-                       float y[4])
+GPU_FN void write_unit(const Shared &shared, const Factors &factors, const Tile &tile, char *checkpoint, int u,
+                       Unit &unit, float y[4])
 {
     enum { WORDS = 2 * sizeof(T_act) / 4 };
     const rssm_i32 folded = shared.row.folded;
     // Always so; but the compiler does not know, and keeps the products of later units, which depend on no load in
     // flight, out of this one's registers.
     if (folded > 0) {
-        UnitWords words = {};
+        const float decay = shared.head[tile.local].checkpoint;   // again and again, rather than in a register
+        UnitWords   words = {};
         if (has_columns(u)) words = unit_words(shared.c, u);
 #pragma unroll
         for (int m = 0; m < PIECE / 2; m++) {
@@ -233,7 +115,7 @@ GPU_FN void finish_tile(const rssm_mamba2_step_kernel_args &args, const Place &p
 }
 
 // What happens to a checkpoint.
-enum Path { PATH_READ, PATH_FOLD, PATH_CONVENTIONAL };
+enum Path { PATH_READ, PATH_FOLD, PATH_FOLD_ONE };
 
 // All tiles of the warp; on entry the first DEPTH units and the records of their tiles are in flight.
 template <Path PATH>
@@ -242,7 +124,6 @@ GPU_FN void stream_tiles(const rssm_mamba2_step_kernel_args &args, const Place &
 {
     const Row &row = shared.row;
     Factors    factors;
-    float      decay = 0.0f;
     float      y[4], dx[4];
     rssm_u32   z = 0;
 #pragma unroll
@@ -255,15 +136,14 @@ GPU_FN void stream_tiles(const rssm_mamba2_step_kernel_args &args, const Place &
             if (k > 0) gpu_warp_barrier();   // one tile's accesses at a time
             y[0] = y[1] = y[2] = y[3] = 0.0f;
             z = load_z(args, place, row, tile);
-            if constexpr (PATH != PATH_READ) decay = shared.head[tile.local].checkpoint;
             if constexpr (PATH == PATH_FOLD) make_factors(held.records[k], shared.s[tile.local], row.folded, factors);
-            if constexpr (PATH == PATH_CONVENTIONAL) share_dx(held.records[k], shared.s[tile.local][0], dx);
+            if constexpr (PATH == PATH_FOLD_ONE) share_dx(held.records[k], shared.s[tile.local][0], dx);
         }
         if constexpr (PATH == PATH_FOLD) {
-            write_unit(shared, factors, decay, checkpoint, u, unit, y);
+            write_unit(shared, factors, tile, checkpoint, u, unit, y);
         } else if (has_columns(u)) {
             if constexpr (PATH == PATH_READ) read_unit(shared, u, unit, y);
-            else replace_unit(shared, decay, dx, checkpoint, u, unit, y);
+            else replace_unit(shared, tile, dx, checkpoint, u, unit, y);
         }
         if (u + DEPTH < WARP_UNITS) {
             load_unit(checkpoint, u + DEPTH, true, unit);
@@ -279,7 +159,7 @@ extern "C" __global__ void __launch_bounds__(CFG_THREADS, most(1, RESIDENT_WARPS
     mamba2_step_stream(const __grid_constant__ rssm_mamba2_step_kernel_args args)
 {
     Shared        &shared = *(Shared *)gpu_shared_memory();
-    const Place    place = locate();
+    const Place    place = locate(gpu_block_y(), gpu_block_x());
     HeadInputs     inputs[HEAD_PASSES];
     gpu_vec4       c[LANE_CHUNKS];
     Chunks<PASSES> chunks;
@@ -311,6 +191,6 @@ extern "C" __global__ void __launch_bounds__(CFG_THREADS, most(1, RESIDENT_WARPS
 
     if (SLOW_RECORDS && shared.row.live > HELD_RECORDS) step_tiles_slowly(args, place, shared, checkpoint);
     else if (shared.row.folded == 0) stream_tiles<PATH_READ>(args, place, shared, checkpoint, held);
-    else if (is_conventional(shared.row)) stream_tiles<PATH_CONVENTIONAL>(args, place, shared, checkpoint, held);
+    else if (folds_one(shared.row)) stream_tiles<PATH_FOLD_ONE>(args, place, shared, checkpoint, held);
     else stream_tiles<PATH_FOLD>(args, place, shared, checkpoint, held);
 }

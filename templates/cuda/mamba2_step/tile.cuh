@@ -7,10 +7,8 @@
 #include "cuda/mamba2_step/records.cuh"
 
 enum {
-    TILE_ROWS = 16,
     BLOCK_ROWS = CFG_HEADS * CFG_HEAD_DIM / CFG_SPLIT,
     BLOCK_TILES = BLOCK_ROWS / TILE_ROWS,
-    ROW_BYTES = CFG_STATE_SIZE * (int)sizeof(T_state),
     HELD_GROUPS = HELD_RECORDS / 8,              // records of a lane in registers
     ROW_WORDS = 4 * (int)sizeof(T_act) / 4,      // words of x in a lane's four rows
 };
@@ -49,10 +47,11 @@ GPU_FN rssm_i32 output_row()
 
 GPU_FN void write_zeros(const rssm_mamba2_step_kernel_args &args, const Place &place, const Row &row)
 {
-    for (rssm_i32 i = gpu_thread(); i < BLOCK_ROWS; i += CFG_THREADS) {
-        const rssm_i32 local = CFG_HEADS == 1 ? 0 : i / CFG_HEAD_DIM;
-        const rssm_i32 p = place.p + i - local * CFG_HEAD_DIM;
-        char          *to = token_at<T_act>(args.out, row.token, place.head + local) + p * (int)sizeof(T_act);
+    for (rssm_i32 i = gpu_thread(); i < BLOCK_ROWS * row.zeros; i += CFG_THREADS) {
+        const rssm_i32 token = row.token + i / BLOCK_ROWS;
+        const rssm_i32 local = CFG_HEADS == 1 ? 0 : i % BLOCK_ROWS / CFG_HEAD_DIM;
+        const rssm_i32 p = place.p + i % BLOCK_ROWS - local * CFG_HEAD_DIM;
+        char          *to = token_at<T_act>(args.out, token, place.head + local) + p * (int)sizeof(T_act);
         if constexpr (sizeof(T_act) == 4) gpu_store4(to, 0);
         else gpu_store2(to, 0);
     }

@@ -74,6 +74,7 @@ static rssm_group_options options_for(const rssm_problem *problem, void *cursors
     o.n_slots = N_SLOTS;
     o.max_rows = N_ROWS;
     o.cursors = cursors;
+    o.steps_only = 1;
     return o;
 }
 

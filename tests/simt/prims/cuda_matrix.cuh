@@ -20,6 +20,11 @@ GPU_FN void gpu_matrix_bf16(float d[4], const rssm_u32 a[4], rssm_u32 b0, rssm_u
     simt_multiply(SIMT_MATRIX_BF16, d, a, 4, b0, b1, at);
 }
 
+GPU_FN void gpu_matrix_f16(float d[4], const rssm_u32 a[4], rssm_u32 b0, rssm_u32 b1, GPU_HERE)
+{
+    simt_multiply(SIMT_MATRIX_F16, d, a, 4, b0, b1, at);
+}
+
 GPU_FN void gpu_matrix_tf32(float d[4], const rssm_u32 a[4], rssm_u32 b0, rssm_u32 b1, GPU_HERE)
 {
     simt_multiply(SIMT_MATRIX_TF32, d, a, 4, b0, b1, at);

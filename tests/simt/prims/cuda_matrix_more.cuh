@@ -4,12 +4,6 @@
 
 #include "prims/cuda_matrix.cuh"
 
-// fp16, depth 16: fragments as of gpu_matrix_bf16.
-GPU_FN void gpu_matrix_f16(float d[4], const rssm_u32 a[4], rssm_u32 b0, rssm_u32 b1, GPU_HERE)
-{
-    simt_multiply(SIMT_MATRIX_F16, d, a, 4, b0, b1, at);
-}
-
 // Depth 8: a[0] = [g][2t, 2t+1], a[1] = [g+8][...]; b = [2t, 2t+1][g].
 GPU_FN void gpu_matrix_bf16_8(float d[4], const rssm_u32 a[2], rssm_u32 b, GPU_HERE)
 {

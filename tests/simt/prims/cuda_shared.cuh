@@ -26,6 +26,11 @@ GPU_FN void simt_move_matrices(simt_warp_kind kind, int n, bool transposed, rssm
         words[i] = op.out[i];
 }
 
+GPU_FN void gpu_load_matrix4(rssm_u32 words[4], rssm_u32 address, GPU_HERE)
+{
+    simt_move_matrices(SIMT_LOAD_MATRIX, 4, false, words, address, at);
+}
+
 GPU_FN void gpu_load_matrix4_transposed(rssm_u32 words[4], rssm_u32 address, GPU_HERE)
 {
     simt_move_matrices(SIMT_LOAD_MATRIX, 4, true, words, address, at);

@@ -4,11 +4,6 @@
 
 #include "prims/cuda_shared.cuh"
 
-GPU_FN void gpu_load_matrix4(rssm_u32 words[4], rssm_u32 address, GPU_HERE)
-{
-    simt_move_matrices(SIMT_LOAD_MATRIX, 4, false, words, address, at);
-}
-
 GPU_FN void gpu_load_matrix2(rssm_u32 words[2], rssm_u32 address, GPU_HERE)
 {
     simt_move_matrices(SIMT_LOAD_MATRIX, 2, false, words, address, at);

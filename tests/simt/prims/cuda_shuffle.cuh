@@ -20,6 +20,11 @@ GPU_FN float gpu_shuffle_down(float value, rssm_i32 distance, GPU_HERE)
     return rssm_bits_float(simt_ask_lanes(SIMT_SHUFFLE_DOWN, 0xffffffffu, rssm_float_bits(value), distance, at).out[0]);
 }
 
+GPU_FN float gpu_shuffle_up(float value, rssm_i32 distance, GPU_HERE)
+{
+    return rssm_bits_float(simt_ask_lanes(SIMT_SHUFFLE_UP, 0xffffffffu, rssm_float_bits(value), distance, at).out[0]);
+}
+
 GPU_FN rssm_u32 gpu_shuffle_from(rssm_u32 value, rssm_i32 source, GPU_HERE)
 {
     return simt_ask_lanes(SIMT_SHUFFLE_FROM, 0xffffffffu, value, source, at).out[0];
