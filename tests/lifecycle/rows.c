@@ -55,13 +55,13 @@ static void draw_rows(life_game *g, life_rows *b, const life_step_options *o)
             candidates[pick] = candidates[--n];
         } else if (life_one_in(g, 6)) {
             slot = life_one_in(g, 2) ? LIFE_SLOTS + (int32_t)life_below(g, 3) : -50;
-        } else if (b->group->checks_duplicates && b->n > 0 && life_one_in(g, 6)) {
+        } else if (b->group->refuses_duplicates && b->n > 0 && life_one_in(g, 6)) {
             slot = b->rows[life_below(g, (uint32_t)b->n)].slot;
         }
         draw_slot_row(g, b, slot, r);
         if (o->flush) r->t = o->token ? 1 : 0, r->forced = 1;
         if (o->token) r->ids[0] = *o->token;
-        for (int32_t i = 0; i < b->n && b->group->checks_duplicates; i++)
+        for (int32_t i = 0; i < b->n && b->group->refuses_duplicates; i++)
             r->is_duplicate |= r->is_live && b->rows[i].slot == r->slot;
         b->n++;
     }

@@ -12,13 +12,15 @@
 
 enum { GUARD_BYTES = 64, TENSOR_ALIGN = 16, ARRAY_ALIGN = 256 };
 
+// The second shape has nothing round about it where any shape is served.
 static void set_shapes(life_world *w)
 {
     static const struct {
         uint32_t H, G, P, N;
-    } shapes[LIFE_SHAPES] = {{4, 2, 16, 32}, {3, 1, 12, 24}};
+    } all_shapes[2][LIFE_SHAPES] = {{{4, 2, 16, 32}, {3, 1, 12, 24}}, {{4, 2, 16, 32}, {3, 1, 16, 16}}}, *shapes;
     const life_variant *v = w->variant;
 
+    shapes = all_shapes[w->on_gpu];
     for (int i = 0; i < LIFE_SHAPES; i++) {
         rssm_problem *p = &w->shapes[i];
         *p = (rssm_problem)RSSM_PROBLEM_INIT;
@@ -241,7 +243,7 @@ static rssm_status make_group(life_world *w, int index)
         g->problems[i].max_tokens = (uint32_t)w->memory->tokens[index];
     }
     g->window = (rssm_window){w->window, w->ring, w->memory->tokens[index], index == LIFE_GROUPS - 1};
-    g->checks_duplicates = index % 2 == 0;
+    g->refuses_duplicates = index % 2 == 0;
     o.device = w->device;
     o.problems = g->problems;
     o.n_problems = LIFE_SHAPES;
@@ -249,7 +251,7 @@ static rssm_status make_group(life_world *w, int index)
     o.max_rows = LIFE_ROWS;
     o.eager = g->window.eager ? RSSM_EAGER_ALWAYS : RSSM_EAGER_NEVER;
     o.cursors = life_device_array(w, LIFE_CURSORS);
-    o.debug = g->checks_duplicates;
+    o.debug = index % 2 == 0;
     RSSM_TRY(w->calls->group_create(w->context, &o, &g->group, w->diag));
     for (int i = 0; i < LIFE_SHAPES; i++)
         g->plans[i] = w->calls->group_plan(g->group, (uint32_t)i);

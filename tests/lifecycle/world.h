@@ -100,7 +100,7 @@ typedef struct life_layer {
 
 typedef struct life_group {
     rssm_window      window;
-    bool             checks_duplicates;
+    bool             refuses_duplicates;
     rssm_group      *group;
     rssm_layers     *layers;
     const rssm_plan *plans[LIFE_SHAPES];

@@ -33,7 +33,7 @@ static rssm_i32 below(rssm_i32 n)
     return (rssm_i32)((state >> 33) % (uint64_t)n);
 }
 
-static void draw(batch *b, const rssm_window *w)
+static void draw(batch *b, const rssm_window *w, bool duplicates)
 {
     rssm_i32 order[SLOTS];
     memset(b, 0, sizeof *b);
@@ -54,6 +54,7 @@ static void draw(batch *b, const rssm_window *w)
         b->slots[i] = order[i];
         if (below(9) == 0) b->slots[i] = -1;
         if (below(15) == 0) b->slots[i] = wrong[below(4)];
+        if (duplicates && i > 0 && below(8) == 0) b->slots[i] = b->slots[below(i)];
         b->tokens[i] = below(12) ? below(w->T + 1) : w->T + 1;
         b->cu_seqlens[i + 1] = b->cu_seqlens[i] + below(w->T + 1);
         b->accepted[i] = below(w->T + 3) - 1;
@@ -62,7 +63,14 @@ static void draw(batch *b, const rssm_window *w)
     }
 }
 
-// What advance must do, a row after the other.
+static bool is_duplicate(const batch *b, rssm_i32 row)
+{
+    for (rssm_i32 i = 0; i < row; i++)
+        if (b->slots[i] == b->slots[row]) return true;
+    return false;
+}
+
+// What advance must do, a row after the other. Of rows that name one slot only the first counts.
 static rssm_u32 mirror(batch *b, const variant *v, const rssm_window *w, rssm_i32 n_rows, rssm_descriptor *out)
 {
     static rssm_descriptor others[MOST_ROWS];
@@ -76,6 +84,8 @@ static rssm_u32 mirror(batch *b, const variant *v, const rssm_window *w, rssm_i3
         rssm_descriptor_null(&d, place);
         if (slot == v->pad_slot || slot < 0 || slot >= SLOTS) {
             if (slot != v->pad_slot) issues |= RSSM_ISSUE_SLOT_RANGE;
+        } else if ((v->flags & RSSM_ADVANCE_CHECK_SLOTS) && is_duplicate(b, i)) {
+            issues |= RSSM_ISSUE_DUPLICATE_SLOT;
         } else {
             rssm_cursor   *c = &b->cursors[slot];
             const rssm_u32 epoch = v->epochs ? b->epochs[i] : c->epoch;
@@ -116,7 +126,7 @@ static void check(const simt_kernel *kernel, const rssm_launch *l, const variant
     simt_report            report;
     const size_t           n = (size_t)n_rows;
 
-    draw(&b, &w);
+    draw(&b, &w, v->flags & RSSM_ADVANCE_CHECK_SLOTS);
     simt_reset();
     memset(got, 0x55, sizeof got);
     const rssm_advance_kernel_args args = {

@@ -206,7 +206,7 @@ static void expect_equal_bits(uint32_t act, uint32_t state, uint32_t window, uin
     kernel_of          steps[] = {load(set, "mamba2_step_stream", NULL, &one),
                                   load(set, "mamba2_step_stream", "LOADS=8 TILES=1 HEADS=2 SPLIT=1 RESIDENT=16 HINT=1", &one),
                                   load(set, "mamba2_step_panels", NULL, &four),
-                                  load(set, "mamba2_step_panels", "LOADS=8 TILES=2 HEADS=2 SPLIT=1 RESIDENT=8 HINT=0", &four)};
+                                  load(set, "mamba2_step_panels", "LOADS=8 TILES=2 HEADS=2 SPLIT=1 RESIDENT=16 HINT=0", &four)};
     kernel_of          folds = load(set, "mamba2_materialize_panels", NULL, &four);
     const uint32_t     counts[] = {1, 2, 7, 16, 17, 19, ring};
     cr_assert(want && got);

@@ -43,11 +43,26 @@ struct Outcome {
     bool            fold;
 };
 
-// The slot of row, -1 where there is no cursor.
+GPU_FN bool is_live(const rssm_advance_kernel_args &args, rssm_i32 slot)
+{
+    return slot != args.pad_slot && slot >= 0 && slot < args.n_slots;
+}
+
+// Debug only, O(n) per row: an earlier row names the same slot.
+GPU_FN bool is_duplicate(const rssm_advance_kernel_args &args, rssm_i32 row)
+{
+    if (!(args.flags & RSSM_ADVANCE_CHECK_SLOTS)) return false;
+    for (rssm_i32 i = 0; i < row; i++) {
+        if (args.slots[i] == args.slots[row]) return true;
+    }
+    return false;
+}
+
+// The slot whose cursor the row moves; -1 where there is none.
 GPU_FN rssm_i32 find_slot(const rssm_advance_kernel_args &args, rssm_i32 row)
 {
-    const rssm_i32 slot = row < args.n_rows ? args.slots[row] : -1;
-    return slot != args.pad_slot && slot >= 0 && slot < args.n_slots ? slot : -1;
+    if (row >= args.n_rows || !is_live(args, args.slots[row]) || is_duplicate(args, row)) return -1;
+    return args.slots[row];
 }
 
 // Word i of this lane's share of the warp's cursors: which row of the warp, and which word of its cursor.
@@ -93,14 +108,6 @@ GPU_FN void store_cursors(const rssm_advance_kernel_args &args, const Shared &sh
     }
 }
 
-GPU_FN bool names_slot_again(const rssm_advance_kernel_args &args, rssm_i32 row, rssm_i32 slot)
-{
-    for (rssm_i32 i = 0; i < row; i++) {
-        if (args.slots[i] == slot) return true;
-    }
-    return false;
-}
-
 // Commit and open of one row, on the copy of its cursor. A new epoch beats the commit.
 GPU_FN void transit(const rssm_advance_kernel_args &args, Shared &shared, rssm_i32 row, rssm_i32 slot,
                     Outcome &outcome)
@@ -116,7 +123,9 @@ GPU_FN void transit(const rssm_advance_kernel_args &args, Shared &shared, rssm_i
     rssm_descriptor_null(&outcome.descriptor, place);
     if (args.cu_seqlens) rssm_descriptor_own(&outcome.descriptor, t);
     if (slot < 0) {
-        if (args.slots[row] != args.pad_slot) outcome.issues = RSSM_ISSUE_SLOT_RANGE;
+        const rssm_i32 named = args.slots[row];
+        if (is_live(args, named)) outcome.issues = RSSM_ISSUE_DUPLICATE_SLOT;
+        else if (named != args.pad_slot) outcome.issues = RSSM_ISSUE_SLOT_RANGE;
         return;
     }
     rssm_cursor    cursor = shared.rows[gpu_thread()].cursor;
@@ -131,9 +140,6 @@ GPU_FN void transit(const rssm_advance_kernel_args &args, Shared &shared, rssm_i
             rssm_cursor_open(&cursor, &args.window, slot, place, t, forced, epoch, &outcome.descriptor);
         if (args.cu_seqlens) rssm_descriptor_own(&outcome.descriptor, t);
         outcome.fold = outcome.descriptor.mode >= RSSM_MODE_FOLD_HISTORY;
-    }
-    if ((args.flags & RSSM_ADVANCE_CHECK_SLOTS) && names_slot_again(args, row, slot)) {
-        outcome.issues |= RSSM_ISSUE_DUPLICATE_SLOT;
     }
     shared.rows[gpu_thread()].cursor = cursor;
 }

@@ -16,15 +16,12 @@
 #include "abi/mamba2_layers.h"
 #include "cuda/mamba2_step/panel.cuh"
 
-enum { DEPTH = CFG_DEPTH };   // panels in flight per lane
-
 static_assert(CFG_HEADS == 1 && CFG_SPLIT == 1, "a block has one head");
 static_assert(CFG_HEAD_DIM % 16 == 0 && CFG_STATE_SIZE % 16 == 0, "whole tiles, whole pieces");
 static_assert(CFG_WARPS == quotient_up(BLOCK_TILES, CFG_TILES), "derived WARPS");
 static_assert(CFG_THREADS == CFG_WARPS * GPU_WARP, "derived THREADS");
 static_assert(CFG_UNITS == quotient_up(CFG_STATE_SIZE, UNIT), "derived UNITS");
 static_assert(CFG_RECORD_SLOTS == quotient_up(CFG_RING_LENGTH, 16) * 16, "derived RECORD_SLOTS");
-static_assert(DEPTH == least(CFG_LOADS / 2, CFG_UNITS), "derived DEPTH");
 
 struct alignas(16) Shared {
     Stage stage;
@@ -49,7 +46,7 @@ GPU_FN bool read_move(const rssm_slot_move &move, bool same_memory, Row &row)
 
 // All tiles of the warp; on entry the first DEPTH panels are in flight. FOLDS: false for a copy.
 template <bool FOLDS, Fold FOLD>
-GPU_FN void stream_tiles(const Shared &shared, rssm_i32 folded, const char *from, char *to, Panel held[DEPTH])
+GPU_FN void stream_tiles(const Shared &shared, rssm_i32 folded, const char *from, char *to, Held &held)
 {
 #pragma unroll 1
     for (int k = 0; has_tile(k); k++) {
@@ -58,16 +55,16 @@ GPU_FN void stream_tiles(const Shared &shared, rssm_i32 folded, const char *from
         if constexpr (FOLDS && FOLD == FOLD_HELD) make_all_factors(shared.stage, tile, folded, factors);
 #pragma unroll
         for (int u = 0; u < CFG_UNITS; u++) {
-            Panel &panel = held[u % DEPTH];
+            Panel &panel = held.panel[u % DEPTH];
             if constexpr (FOLDS) {
                 float s[2][PIECE];
                 fold_panel<FOLD>(shared.stage, tile, factors, shared.decay, folded, u, panel, s);
             }
             store_panel(to, u, panel);
-            load_next_panel<DEPTH>(from, u, has_tile(k + 1), held);
+            load_next_panel(from, u, has_tile(k + 1), held);
         }
-        from += TILE_ROWS * ROW_BYTES;
-        to += TILE_ROWS * ROW_BYTES;
+        from += TILE_BYTES;
+        to += TILE_BYTES;
     }
 }
 
@@ -84,13 +81,13 @@ extern "C" __global__ void __launch_bounds__(CFG_THREADS, 1)
     const rssm_token_view    no_tokens = {};
     rssm_u32                 times[SCAN_RECORDS];
     HeldB                    b;
-    Panel                    held[DEPTH];
+    Held                     held;
     Row                      row;
 
     if (!read_move(move, source.state.data == destination.state.data, row)) return;
     const char *from = checkpoint_at(source.state, place, move.source);
     char       *to = checkpoint_at(destination.state, place, move.destination);
-    load_first_panels<DEPTH>(from, held);
+    load_first_panels(from, held);
     const rssm_u32 A = gpu_load4(source.A + place.head);
     load_times(source.dt_ring, row, place.head, gpu_warp() == 0, times);
     load_b(source.B_ring, no_tokens, place, row, shared.stage, b);

@@ -68,18 +68,28 @@ GPU_FN void load_panel(const char *tile_at, int u, bool wanted, Panel &panel)
     }
 }
 
-// The first DEPTH panels of a tile.
-template <int DEPTH> GPU_FN void load_first_panels(const char *tile_at, Panel held[DEPTH])
+enum {
+    DEPTH = CFG_DEPTH,   // panels in flight: a part of a tile, or a tile
+    TILE_BYTES = TILE_ROWS * ROW_BYTES,
+};
+static_assert(DEPTH == least(CFG_LOADS / 2, CFG_UNITS), "derived DEPTH");
+
+struct Held {
+    Panel panel[DEPTH];
+};
+
+// The first panels of the warp's first tile.
+GPU_FN void load_first_panels(const char *tile_at, Held &held)
 {
 #pragma unroll
-    for (int u = 0; u < DEPTH; u++) load_panel(tile_at, u, has_tile(0), held[u]);
+    for (int u = 0; u < DEPTH; u++) load_panel(tile_at, u, has_tile(0), held.panel[u]);
 }
 
 // What takes the place of panel `u`, which is no longer needed: panel u + DEPTH or, of the tile behind, panel u % DEPTH.
-template <int DEPTH> GPU_FN void load_next_panel(const char *tile_at, int u, bool has_next_tile, Panel held[DEPTH])
+GPU_FN void load_next_panel(const char *tile_at, int u, bool has_next_tile, Held &held)
 {
-    if (u + DEPTH < CFG_UNITS) load_panel(tile_at, u + DEPTH, true, held[u % DEPTH]);
-    else load_panel(tile_at + TILE_ROWS * ROW_BYTES, u % DEPTH, has_next_tile, held[u % DEPTH]);
+    if (u + DEPTH < CFG_UNITS) load_panel(tile_at, u + DEPTH, true, held.panel[u % DEPTH]);
+    else load_panel(tile_at + TILE_BYTES, u % DEPTH, has_next_tile, held.panel[u % DEPTH]);
 }
 
 GPU_FN void store_panel(char *tile_at, int u, const Panel &panel)

@@ -26,7 +26,6 @@
 #include "cuda/mamba2_step/panel.cuh"
 
 enum {
-    DEPTH = CFG_DEPTH,                                      // panels in flight per lane
     TOKEN_HALVES = CFG_TOKEN_SLOTS / 8,                     // columns of a matrix instruction are 8 tokens
     C_WORDS = PIECE * (int)sizeof(T_act) / 4,               // a lane's piece of C_i
     C_PITCH = COLUMNS + least(64, 4 * C_WORDS * 4) / (int)sizeof(T_act),   // elements; the pad spreads tokens over the banks
@@ -47,7 +46,6 @@ static_assert(CFG_UNITS == quotient_up(CFG_STATE_SIZE, UNIT), "derived UNITS");
 static_assert(CFG_TOKEN_SLOTS == quotient_up(CFG_MAX_TOKENS, 8) * 8, "derived TOKEN_SLOTS");
 static_assert(CFG_RECORD_SLOTS == quotient_up(CFG_RING_LENGTH, 16) * 16, "derived RECORD_SLOTS");
 static_assert(EXACT_PARTS * PART_WORDS <= 8, "words of a weight");
-static_assert(DEPTH == least(CFG_LOADS / 2, CFG_UNITS), "derived DEPTH");
 
 // What a head multiplies with.
 struct alignas(16) HeadTerms {
@@ -290,8 +288,8 @@ GPU_FN void read_floats(const Shared &shared, const float s[2][PIECE], int u, Su
 #pragma unroll
         for (int i = 0; i < 4; i++) {   // rows g, g + 8; elements 2m, 2m + 1
             const float value = s[i % 2][2 * m + i / 2];
-            upper[i] = EXACT ? rssm_float_bits(value) : gpu_to_tf32(value);
-            lower[i] = EXACT ? 0 : gpu_to_tf32(value - rssm_bits_float(upper[i]));
+            upper[i] = EXACT ? rssm_float_bits(value) : upper_tf32(value);
+            lower[i] = EXACT ? 0 : rssm_float_bits(value - rssm_bits_float(upper[i]));
         }
 #pragma unroll
         for (int half = 0; half < TOKEN_HALVES; half++) {
@@ -446,7 +444,7 @@ GPU_FN void write_zeros(const rssm_mamba2_step_kernel_args &args, const Place &p
 // All tiles of the warp; on entry the first DEPTH panels are in flight. WRITES: they are folded and stored.
 template <bool WRITES, Fold FOLD>
 GPU_FN void stream_tiles(const rssm_mamba2_step_kernel_args &args, const Place &place, const Shared &shared,
-                         char *tile_at, Panel held[DEPTH])
+                         char *tile_at, Held &held)
 {
 #pragma unroll 1
     for (int k = 0; has_tile(k); k++) {
@@ -458,8 +456,11 @@ GPU_FN void stream_tiles(const rssm_mamba2_step_kernel_args &args, const Place &
         if constexpr (WRITES && FOLD == FOLD_HELD) make_all_factors(shared.stage, tile, shared.row.folded, factors);
 #pragma unroll
         for (int u = 0; u < CFG_UNITS; u++) {
-            Panel &panel = held[u % DEPTH];
+            Panel &panel = held.panel[u % DEPTH];
             if constexpr (WRITES) {
+                // Never; but the compiler does not know, and keeps the folds of later panels, which depend on no load in
+                // flight, out of this one's registers.
+                if (shared.row.folded <= 0) continue;
                 float s[2][PIECE];
                 fold_panel<FOLD>(shared.stage, tile, factors, shared.head[tile.local].decay, shared.row.folded, u, panel, s);
                 store_panel(tile_at, u, panel);
@@ -467,10 +468,10 @@ GPU_FN void stream_tiles(const rssm_mamba2_step_kernel_args &args, const Place &
             } else {
                 read_panel(shared, panel, u, sums);
             }
-            load_next_panel<DEPTH>(tile_at, u, has_tile(k + 1), held);
+            load_next_panel(tile_at, u, has_tile(k + 1), held);
         }
         finish_tile(args, place, shared, tile, gates, sums);
-        tile_at += TILE_ROWS * ROW_BYTES;
+        tile_at += TILE_BYTES;
     }
 }
 
@@ -481,7 +482,7 @@ extern "C" __global__ void __launch_bounds__(CFG_THREADS, most(1, RESIDENT_WARPS
     const Place place = locate(gpu_block_y(), gpu_block_x());
     HeadInputs  inputs[HEAD_PASSES];
     HeldB       b;
-    Panel       held[DEPTH];
+    Held        held;
     Row         row;
 
     const Work work = read_row(args.descriptors, place.row, row);
@@ -491,7 +492,7 @@ extern "C" __global__ void __launch_bounds__(CFG_THREADS, most(1, RESIDENT_WARPS
     }
     // The checkpoint first: its loads are few instructions, and what follows is many.
     char *checkpoint = checkpoint_at(args.state, place, row.slot);
-    load_first_panels<DEPTH>(checkpoint, held);
+    load_first_panels(checkpoint, held);
     load_head(args, place, row, inputs);
     load_b(args.B_ring, args.B, place, row, shared.stage, b);
     stage_c(args, place, row, shared);

@@ -13,6 +13,14 @@ enum {
     PART_WORDS = USE_BF16 ? 2 : 4,
 };
 
+// The upper part of a float that is split in two for tf32 instructions: rounded to nearest by two integer instructions,
+// where the conversion takes five. The rest, value - part, is exact, and an instruction reads its first 11 bits: together
+// 2^-21 of the value. A NaN stays one in the rest.
+GPU_FN rssm_u32 upper_tf32(float value)
+{
+    return (rssm_float_bits(value) + 0x1000u) & 0xffffe000u;
+}
+
 // Splits four factors, for records 2t, 2t + 1, 2t + 8 and 2t + 9 of a block, into parts of falling size.
 template <int COUNT> GPU_FN void split(float f[4], rssm_u32 parts[COUNT][PART_WORDS])
 {
