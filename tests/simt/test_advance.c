@@ -85,7 +85,7 @@ static rssm_u32 mirror(batch *b, const variant *v, const rssm_window *w, rssm_i3
         if (slot == v->pad_slot || slot < 0 || slot >= SLOTS) {
             if (slot != v->pad_slot) issues |= RSSM_ISSUE_SLOT_RANGE;
         } else if ((v->flags & RSSM_ADVANCE_CHECK_SLOTS) && is_duplicate(b, i)) {
-            issues |= RSSM_ISSUE_DUPLICATE_SLOT;
+            if (v->flags & RSSM_ADVANCE_OPEN) issues |= RSSM_ISSUE_DUPLICATE_SLOT;   // commit alone passes over it
         } else {
             rssm_cursor   *c = &b->cursors[slot];
             const rssm_u32 epoch = v->epochs ? b->epochs[i] : c->epoch;
@@ -172,6 +172,7 @@ Test(templates, advance_does_what_the_cursors_say, .timeout = 300)
         {COMMIT | OPEN, false, true, true, true, false, false, 1, 1, 0},
         {COMMIT | OPEN, true, false, true, true, true, true, 3, 0, -1},
         {0, false, false, false, false, false, true, 1, 0, -1},
+        {COMMIT | CHECK, true, false, true, false, true, true, 4, 0, -1},
     };
     rssm_template_set   *set = simt_open_templates();
     const rssm_manifest *m = rssm_template_set_next(set, RSSM_OP_ADVANCE, RSSM_MAMBA2, RSSM_CUDA, NULL);

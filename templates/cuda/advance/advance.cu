@@ -124,7 +124,7 @@ GPU_FN void transit(const rssm_advance_kernel_args &args, Shared &shared, rssm_i
     if (args.cu_seqlens) rssm_descriptor_own(&outcome.descriptor, t);
     if (slot < 0) {
         const rssm_i32 named = args.slots[row];
-        if (is_live(args, named)) outcome.issues = RSSM_ISSUE_DUPLICATE_SLOT;
+        if (is_live(args, named)) outcome.issues = args.flags & RSSM_ADVANCE_OPEN ? RSSM_ISSUE_DUPLICATE_SLOT : 0;
         else if (named != args.pad_slot) outcome.issues = RSSM_ISSUE_SLOT_RANGE;
         return;
     }

@@ -459,8 +459,8 @@ GPU_FN void stream_tiles(const rssm_mamba2_step_kernel_args &args, const Place &
             Panel &panel = held.panel[u % DEPTH];
             if constexpr (WRITES) {
                 // Never; but the compiler does not know, and keeps the folds of later panels, which depend on no load in
-                // flight, out of this one's registers.
-                if (shared.row.folded <= 0) continue;
+                // flight, out of this one's registers. Where there are registers enough it may mix them.
+                if (CFG_RESIDENT > 12 && shared.row.folded <= 0) continue;
                 float s[2][PIECE];
                 fold_panel<FOLD>(shared.stage, tile, factors, shared.head[tile.local].decay, shared.row.folded, u, panel, s);
                 store_panel(tile_at, u, panel);
