@@ -70,15 +70,10 @@ RSSM_FN float rssm_softplus(float v)
     return v > 20.0f ? v : rssm_log1p(rssm_exp(v));
 }
 
-// v * sigmoid(v). The exponential may overflow to Inf: the quotient is then the right zero. On a GPU the quotient is good
-// to 2 units in the last place, and zero beyond 2^126, where it is below the least normal number.
+// v * sigmoid(v). The exponential may overflow to Inf: the quotient is then the right zero.
 RSSM_FN float rssm_silu(float v)
 {
-#if defined(__CUDA_ARCH__)
-    return __fdividef(v, 1.0f + rssm_exp(-v));
-#else
     return v / (1.0f + rssm_exp(-v));
-#endif
 }
 
 #endif

@@ -36,6 +36,14 @@ GPU_FN float gpu_unpack_f16(rssm_u32 half)
     return value;
 }
 
+// a / b to 2 units in the last place, over the whole range.
+GPU_FN float gpu_divide(float a, float b)
+{
+    float quotient;
+    asm("div.full.f32 %0, %1, %2;" : "=f"(quotient) : "f"(a), "f"(b));
+    return quotient;
+}
+
 // A float whose last 13 fraction bits are zero, as the tf32 matrix instructions read it.
 GPU_FN rssm_u32 gpu_to_tf32(float value)
 {

@@ -25,7 +25,7 @@ simt_case simt_case_of(const simt_shape *shape, size_t formats, const rssm_manif
                        uint64_t seed);
 
 // The whole suite of one step template, in an order in which defects are found soon: shapes, corners of
-// advance and step, and both again in other formats. `index` from 0; false behind the last. Cases that the template
+// advance and step, and the shapes again in other formats. `index` from 0; false behind the last. Cases that the template
 // does not serve are left out.
 bool simt_suite_case(size_t index, const rssm_manifest *step, const rssm_manifest *advance, simt_case *out_case);
 

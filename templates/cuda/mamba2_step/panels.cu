@@ -418,7 +418,7 @@ GPU_FN void finish_tile(const rssm_mamba2_step_kernel_args &args, const Place &p
             if (args.z.data) {
                 float z[2];
                 gpu_words<T_act>::unpack(gates.bits[half][i], z);
-                y *= rssm_silu(z[0]);
+                y *= gpu_divide(z[0], 1.0f + rssm_exp(-z[0]));   // silu
             }
             if (token >= row.live - row.h) continue;
             const float pair[2] = {y, 0.0f};

@@ -25,6 +25,11 @@ GPU_FN float gpu_unpack_f16(rssm_u32 half)
     return simt_decode(SIMT_F16, half & 0xffffu);
 }
 
+GPU_FN float gpu_divide(float a, float b)
+{
+    return a / b;
+}
+
 GPU_FN rssm_u32 gpu_to_tf32(float value)
 {
     return simt_to_tf32(value);
